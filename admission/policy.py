@@ -32,6 +32,7 @@ class AdmissionPolicy:
         exempt_namespaces: never judged; a pod there may be part of the cluster's own machinery.
         system_workloads: namespaces, or `namespace/service account`, whose pods may mount folders of the system.
         host_paths: folders of the system that every pod may mount.
+        device_classes: those of DRA whose devices are GPUs.
         schedulers: those that call Halfcard's extender.
         default_core_limit: whether a missing core limit is written.
         templates: how mistakes in a workload's template are handled.
@@ -46,6 +47,7 @@ class AdmissionPolicy:
     exempt_namespaces: frozenset[str] = frozenset({names.KUBE_SYSTEM, names.NAMESPACE})
     system_workloads: frozenset[str] = frozenset()
     host_paths: tuple[str, ...] = ()
+    device_classes: frozenset[str] = frozenset(names.GPU_DEVICE_CLASSES)
     schedulers: frozenset[str] = frozenset({names.DEFAULT_SCHEDULER})
     default_core_limit: bool = True
     placement: PlacementDefaults = PlacementDefaults()

@@ -20,6 +20,7 @@ def policy_of(settings: Settings) -> AdmissionPolicy:
         exempt_namespaces=settings.unchecked_namespaces(),
         system_workloads=frozenset(settings.system_workloads),
         host_paths=tuple(settings.host_paths),
+        device_classes=frozenset(settings.gpu_device_classes),
         schedulers=frozenset(settings.schedulers) | own_scheduler,
         default_core_limit=settings.default_core_limit,
         placement=PlacementDefaults(settings.set_scheduler_name, settings.set_runtime_class_name, tolerations),

@@ -27,6 +27,7 @@ RULES: Final[tuple[Rule, ...]] = (
     requests.amounts_are_valid,
     requests.units_are_repaired,
     requests.added_resources_are_due,
+    requests.devices_are_counted,
     requests.memory_fits_a_card,
     requests.core_limit_is_valid,
     requests.policy_is_known,

@@ -17,6 +17,7 @@ from halfcard.pod.holders import HeldPod, held_pods, known_kind
 from halfcard.pod.spec import Pod, PodMetadata
 from halfcard.quota.native_quota import ResourceQuota
 from halfcard.quota.native_scopes import QuotaPod
+from halfcard.resource_claims import CLAIM_KINDS, requested_classes
 
 from .policy import AdmissionPolicy
 from .wire import MalformedReview, ReviewRequest
@@ -109,7 +110,14 @@ class QuotaWrite(_JudgedWrite):
     old: ResourceQuota | None
 
 
-Write = PodCreate | PodUpdate | RecordWrite | WorkloadWrite | QuotaWrite
+@dataclass(frozen=True)
+class ClaimWrite(_JudgedWrite):
+    """A new ResourceClaim or its template: the device classes, each with its field. Both are immutable."""
+
+    classes: list[tuple[str, str]]
+
+
+Write = PodCreate | PodUpdate | RecordWrite | WorkloadWrite | QuotaWrite | ClaimWrite
 
 
 def decode_write(request: ReviewRequest, policy: AdmissionPolicy) -> Write | None:
@@ -144,6 +152,8 @@ def _write(request: ReviewRequest, policy: AdmissionPolicy) -> Write | None:
             return None if _is_static(pod, request) else RecordWrite(request, pod, msgspec.convert(old, Pod | None))
         case ("ResourceQuota", ""):
             return QuotaWrite(request, msgspec.convert(obj, ResourceQuota), msgspec.convert(old, ResourceQuota | None))
+        case (kind, "") if kind in CLAIM_KINDS:
+            return ClaimWrite(request, requested_classes(kind, obj)) if old is None else None
         case (kind, "") if known := known_kind(policy.pod_templates, request.kind.group, kind):
             paths = policy.pod_templates[known]
             return (

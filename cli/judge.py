@@ -18,6 +18,7 @@ from halfcard.cluster_view import ClusterView
 from halfcard.patches import PatchOperation, Pointer, apply, field_path, value_at
 from halfcard.pod.holders import known_kind
 from halfcard.problems import MALFORMED, Problem
+from halfcard.resource_claims import CLAIM_GROUP, CLAIM_KINDS
 
 from .kubernetes_kinds import misspelled, why_not_judged
 
@@ -59,6 +60,8 @@ class Judge:
         kind = kind_of(obj)
         if known_kind(self.policy.pod_templates, kind.group, kind.kind):
             return _OF_WORKLOADS
+        if kind.group == CLAIM_GROUP and kind.kind in CLAIM_KINDS:
+            return (names.VALIDATE_CLAIMS_PATH,)
         return () if kind.group else _CALLS.get(kind.kind, ())
 
     def _verdict(self, obj: Mapping[str, Any], namespace: str) -> Verdict:

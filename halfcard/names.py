@@ -40,6 +40,12 @@ DERIVED_GROUP: Final = (
 DERIVED_CARDS: Final = "quota.halfcard.dev/cards"
 DERIVED_SHARES: Final = "quota.halfcard.dev/shares"
 
+DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"  # and a device class: DRA without a claim
+GPU_DEVICE_CLASSES: Final = ("gpu.nvidia.com", "mig.nvidia.com", "vfio.gpu.nvidia.com")  # of NVIDIA's DRA driver
+CLAIM_MAKERS: Final = frozenset(  # they make claims from templates and from pods, which are judged
+    {"system:serviceaccount:kube-system:resource-claim-controller", "system:kube-scheduler"}
+)
+
 # --- labels that NVIDIA's feature discovery puts on nodes ------------------------------------------------------------
 
 NVIDIA_LABEL_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB of one card
@@ -182,6 +188,7 @@ VALIDATE_RECORDS_PATH: Final = "/validate/records"
 MUTATE_WORKLOADS_PATH: Final = "/mutate/workloads"
 VALIDATE_WORKLOADS_PATH: Final = "/validate/workloads"
 MUTATE_QUOTAS_PATH: Final = "/mutate/resourcequotas"
+VALIDATE_CLAIMS_PATH: Final = "/validate/resourceclaims"
 
 
 FILTER_PATH: Final = "/scheduler/filter"

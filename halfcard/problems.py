@@ -243,6 +243,14 @@ DERIVED = Rule(
     "Native ResourceQuotas count whole cards and shares of cards by them (`derived_resources`). With other amounts,"
     " a pod would be charged too little or too much.",
 )
+DEVICE_CLASS = Rule(
+    "HC017",
+    _DENY,
+    "GPUs are requested by resources that quotas count, not by Dynamic Resource Allocation",
+    f"Neither {names.GPU_QUOTA}s nor Halfcard's scheduler count devices that a ResourceClaim or an extended resource of"
+    " a device class brings. The setting `gpu_device_classes` names the classes. Where DRA is wanted, switch the rule"
+    " off, and limit it by the ResourceQuota key `<class>.deviceclass.resource.k8s.io/devices`.",
+)
 OWNED = Rule(
     "HC020",
     _DENY,
@@ -361,6 +369,13 @@ LIBRARY_PATH = Rule(
     _WARN,
     f"{names.LIBRARY_PATH} can hide the library that limits a share",
     "CUDA images set it for good reasons, so this is only a warning.",
+)
+RESOURCE_CLAIMS = Rule(
+    "HC046",
+    _WARN,
+    "Halfcard does not count the devices of resource claims",
+    "Claims of GPU classes are refused when they are created; a pod does not say the class of its claims. Claims that"
+    " are older than Halfcard, or that an administrator allowed, may bring GPUs past every quota.",
 )
 
 RULES: Final = {

@@ -14,6 +14,7 @@ from typing import Any, Final
 from halfcard import names, node_folders
 from halfcard.dialects import Dialects
 from halfcard.pod.holders import WELL_KNOWN
+from halfcard.resource_claims import CLAIM_GROUP, CLAIM_KINDS
 from halfcard.ways_to_cards import ANNOTATION_HINTS, DEVICE_LIST, NVIDIA_RUNTIME, VARIABLES, Effect
 
 _TIMEOUT_S: Final = 5
@@ -49,6 +50,7 @@ def configurations(
     bound, reported = _rule("", ["pods/binding", "bindings"], ["CREATE"]), _rule("", ["pods/status"], ["UPDATE"])
     workloads = [*(_rule(group, resources) for group, resources in _WORKLOADS), *_custom_rules(custom)]
     quotas = [_rule("", ["resourcequotas"])]
+    claims = _rule(CLAIM_GROUP, [plural(kind) for kind in CLAIM_KINDS], ["CREATE"])
     mutating = [
         client.webhook(names.MUTATE_PODS_PATH, [pods, added], concerned),
         client.webhook(names.MUTATE_WORKLOADS_PATH, workloads, templates),
@@ -60,6 +62,7 @@ def configurations(
         client.webhook(names.VALIDATE_PODS_PATH, [pods, added, resized], concerned, fails=fails),
         client.webhook(names.VALIDATE_RECORDS_PATH, [bound, reported], _changes_record(), fails=fails),
         client.webhook(names.VALIDATE_WORKLOADS_PATH, workloads, templates),
+        client.webhook(names.VALIDATE_CLAIMS_PATH, [claims], _BY_PEOPLE, fails=fails),
     ]
     validating[0]["sideEffects"] = "NoneOnDryRun"  # the charge of a pod that is to be stored is reserved
     return [_configuration("Mutating", mutating), _configuration("Validating", validating)]
@@ -159,6 +162,7 @@ def concerns_us(dialects: Dialects, *, pods: str) -> str:
         _any_container(_chooses_devices(), also_ephemeral=True),
         _mounts_host_path(),
         _NAMES_RUNTIME,
+        "has(p.spec.resourceClaims)",
         _carries_record("p"),
     )
     return f"{pods}.exists(p, {' || '.join(reasons)})"
@@ -179,13 +183,15 @@ def _any_container(test: str, *, also_ephemeral: bool = False) -> str:
 def _asks(dialects: Dialects) -> str:
     wanted = cel_list(sorted(dialects.resources | {names.SLOT}))
     sides = (
-        f"(has(c.resources.{side}) && c.resources.{side}.exists(r, r in {wanted} || {_IS_DERIVED}))"
+        f"(has(c.resources.{side}) && c.resources.{side}.exists(r, r in {wanted} || {_IS_COUNTED}))"
         for side in ("limits", "requests")
     )
     return f"has(c.resources) && ({' || '.join(sides)})"
 
 
-_IS_DERIVED: Final = f"r.startsWith('{names.DERIVED_GROUP}/')"
+_IS_COUNTED: Final = " || ".join(
+    f"r.startsWith('{group}')" for group in (f"{names.DERIVED_GROUP}/", names.DEVICE_CLASS_PREFIX)
+)
 
 
 def _chooses_devices() -> str:
@@ -233,6 +239,7 @@ def cel_list(texts: Iterable[str]) -> str:
     return "[" + ", ".join(f"'{text}'" for text in texts) + "]"
 
 
+_BY_PEOPLE: Final = f"!(request.userInfo.username in {cel_list(sorted(names.CLAIM_MAKERS))})"
 NOT_HALFCARD: Final = f"!(request.userInfo.username in {cel_list(sorted(names.OWN_USERS))})"
 
 

@@ -109,6 +109,9 @@ class Settings(_Model):
     host_paths: list[Annotated[str, Field(pattern=_FOLDER)]] = []
     """Folders within those of the system that every pod may mount, such as `/var/lib/models`."""
 
+    gpu_device_classes: list[Annotated[str, Field(pattern=_DNS)]] = list(names.GPU_DEVICE_CLASSES)
+    """The device classes of Dynamic Resource Allocation whose devices are GPUs: claims of them are refused (HC017)."""
+
     schedulers: list[str] = [names.DEFAULT_SCHEDULER]
     """The schedulers that call Halfcard's extender."""
 

@@ -17,10 +17,12 @@ from halfcard.problems import (
     CORE_LIMIT,
     CORE_LIMIT_IDLE,
     DERIVED,
+    DEVICE_CLASS,
     MEMORY_TOO_LARGE,
     NODE_NAME,
     POLICY,
     QUOTA_GATE,
+    RESOURCE_CLAIMS,
     SCHEDULER,
     SLOTS,
     UNREPAIRED,
@@ -88,6 +90,20 @@ def _not_as_due(each: AddedResources, otherwise: str) -> Iterator[Problem]:
         yield rule.broken(asked.field(wrong, resource), found[wrong], f"{fix}, or {otherwise}")
     elif due and not found:
         yield rule.broken(asked.field(LIMITS, resource), None, f"add {resource}: {due}")
+
+
+def devices_are_counted(subject: Subject) -> Iterator[Problem]:
+    """Refuses device classes of GPUs as resources, and mentions claims: a pod does not say their class."""
+    for place, _ in subject.containers:
+        for side, amounts in ((LIMITS, place.container.limits), (REQUESTS, place.container.requests)):
+            for resource, amount in amounts.items():
+                if resource.removeprefix(names.DEVICE_CLASS_PREFIX) in subject.context.policy.device_classes:
+                    fix = "ask for a share or for cards in other resources"
+                    yield DEVICE_CLASS.broken(f'{place.where}.resources.{side}["{resource}"]', amount, fix)
+    spec = subject.pod.spec
+    for number, claim in enumerate((spec and spec.resource_claims) or ()):
+        fix = "make sure that it is for no GPU, or ask for GPU in resources"
+        yield RESOURCE_CLAIMS.broken(f"spec.resourceClaims[{number}]", claim.name, fix)
 
 
 def memory_fits_a_card(subject: Subject) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""Reads every stored pod and template of a cluster, as it would be created again.
+"""Reads every stored pod, template and claim of a cluster, as it would be created again.
 
 What the cluster itself has written since then is left out: the node of a pod, and records.
 """
@@ -6,40 +6,51 @@ What the cluster itself has written since then is left out: the node of a pod, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
-from admission.writes import TEMPLATES
 from halfcard import names
+from halfcard.pod.holders import BUILT_IN
 from halfcard.pod.owned_annotations import is_owned
 from halfcard.pod.spec import PodMetadata
+from halfcard.resource_claims import CLAIM_GROUP, CLAIM_KINDS
+from halfcard.webhook_configurations import plural
 from kube.api.access import Access
+from kube.api.list_watch import AbsentError
 
 from ..judge import Item, Judge
 from .cluster_state import everything
 
-_APPS, _BATCH, _CORE = "/apis/apps/v1", "/apis/batch/v1", "/api/v1"
-COLLECTIONS: Final[Mapping[str, str]] = {
-    "Deployment": f"{_APPS}/deployments",
-    "StatefulSet": f"{_APPS}/statefulsets",
-    "DaemonSet": f"{_APPS}/daemonsets",
-    "ReplicaSet": f"{_APPS}/replicasets",
-    "ReplicationController": f"{_CORE}/replicationcontrollers",
-    "Job": f"{_BATCH}/jobs",
-    "CronJob": f"{_BATCH}/cronjobs",
-    "PodTemplate": f"{_CORE}/podtemplates",
-    "Pod": f"{_CORE}/pods",
-}
-
 Object = Mapping[str, Any]
 
+_POD: Final = "Pod"
+_MARKS: Final = ("annotations", "labels")
+_CONTROLLERS: Final = frozenset(key.rpartition("/")[2] for key in BUILT_IN)
 
-def judged_again(judge: Judge, kind: str, objects: Iterable[Object]) -> Iterator[Item]:
+
+def _api_version(key: str) -> str:
+    group = key.rpartition("/")[0]
+    return f"{group}/v1" if group else "v1"
+
+
+def _path(key: str) -> str:
+    version = _api_version(key)
+    return f"/{'apis' if '/' in version else 'api'}/{version}/{plural(key.rpartition('/')[2])}"
+
+
+COLLECTIONS: Final[Mapping[str, str]] = {
+    key: _path(key) for key in (*BUILT_IN, *(f"{CLAIM_GROUP}/{kind}" for kind in CLAIM_KINDS), _POD)
+}
+"""By GROUP/KIND, the path of all objects."""
+
+
+def judged_again(judge: Judge, key: str, objects: Iterable[Object]) -> Iterator[Item]:
     """Yields the items that are refused or get a warning."""
     for obj in objects:
-        if not _is_over(obj) and not _is_judged_elsewhere(kind, obj):
-            item = judge.review(_created_again(kind, obj))
+        if not _is_over(obj) and not _is_judged_elsewhere(key, obj):
+            item = judge.review(_created_again(key, obj))
             if item.verdict.warnings or not item.verdict.allowed:
                 yield item
 
@@ -50,32 +61,32 @@ def read_again(access: Access, judge: Judge, left_out: list[str]) -> Iterator[It
     Raises:
         NoClusterError, ApiError: something cannot be read.
     """
-    for kind, path in COLLECTIONS.items():
-        yield from judged_again(judge, kind, everything(access, path, dict[str, Any], left_out))
+    for key, path in COLLECTIONS.items():
+        with suppress(AbsentError):  # of a kind that this cluster does not have
+            yield from judged_again(judge, key, everything(access, path, dict[str, Any], left_out))
 
 
 def _is_over(obj: Object) -> bool:
     return (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
-def _is_judged_elsewhere(kind: str, obj: Object) -> bool:
-    """Returns whether a listed controller owns the object, or it is the mirror of a static pod."""
+def _is_judged_elsewhere(key: str, obj: Object) -> bool:
+    """Returns whether another object that is read controls this one, or it is the mirror of a static pod."""
     metadata = msgspec.convert(obj.get("metadata") or {}, PodMetadata)
     owner = metadata.controller
     return names.MIRROR_POD in (metadata.annotations or {}) or (
-        owner is not None and (owner.kind in TEMPLATES or kind != "Pod")
+        owner is not None and (owner.kind in _CONTROLLERS or key != _POD)
     )
 
 
-def _created_again(kind: str, obj: Object) -> Object:
-    if kind != "Pod":
-        return {**obj, "kind": kind}
+def _created_again(key: str, obj: Object) -> Object:
+    titled = {**obj, "kind": key.rpartition("/")[2], "apiVersion": _api_version(key)}
+    if key != _POD:
+        return titled
     metadata = {
-        key: {name: text for name, text in value.items() if not is_owned(name)} if key in _MARKS and value else value
-        for key, value in obj["metadata"].items()
+        field: {name: text for name, text in value.items() if not is_owned(name)} if field in _MARKS else value
+        for field, value in obj["metadata"].items()
+        if value is not None
     }
-    spec = {key: value for key, value in (obj.get("spec") or {}).items() if key != "nodeName"}
-    return {**obj, "kind": kind, "metadata": metadata, "spec": spec}
-
-
-_MARKS: Final = ("annotations", "labels")
+    spec = {field: value for field, value in (obj.get("spec") or {}).items() if field != "nodeName"}
+    return {**titled, "metadata": metadata, "spec": spec}

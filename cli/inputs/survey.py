@@ -151,11 +151,11 @@ async def _of_nodes_and_pods(reader: Reader, settings: Settings) -> dict[str, An
 
 async def _of_workloads(reader: Reader, settings: Settings) -> dict[str, Any]:
     judge, refused = Judge(policy_of(settings), NOTHING_KNOWN), list[RefusedWorkload]()
-    for kind, path in COLLECTIONS.items():
-        for item in judged_again(judge, kind, await reader.collection(path, dict[str, Any]) or ()):
+    for key, path in COLLECTIONS.items():
+        for item in judged_again(judge, key, await reader.collection(path, dict[str, Any]) or ()):
             problem = next(iter(item.verdict.problems), None)
             if problem is not None:
-                refused.append(RefusedWorkload(f"{kind} {item.title}", str(problem)))
+                refused.append(RefusedWorkload(f"{item.kind} {item.title}", str(problem)))
     return {"refused": tuple(refused)}
 
 

@@ -25,6 +25,7 @@ def test_every_path_of_the_registration_has_a_decision() -> None:
         "/mutate/workloads",
         "/validate/pods",
         "/validate/records",
+        "/validate/resourceclaims",
         "/validate/workloads",
     ]
 

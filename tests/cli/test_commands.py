@@ -65,6 +65,7 @@ def test_mutating_fails_open_and_validating_pods_fails_closed() -> None:
         "validate-pods.halfcard.dev": "Fail",
         "validate-records.halfcard.dev": "Fail",
         "validate-workloads.halfcard.dev": "Ignore",
+        "validate-resourceclaims.halfcard.dev": "Fail",
     }
 
 

@@ -10,12 +10,12 @@ from typing import Any, Final
 import pytest
 
 from admission.policy import AdmissionPolicy
-from admission.writes import TEMPLATES
 from cli.__main__ import main
 from cli.inputs.stored_workloads import COLLECTIONS, judged_again
 from cli.judge import Judge
 from halfcard import names
 from halfcard.cluster_view import NOTHING_KNOWN
+from halfcard.pod.holders import BUILT_IN
 from tests.builders import PodBuilder, pod
 
 from .api_stand_in import api_server
@@ -43,7 +43,10 @@ def refused(kind: str, obj: Mapping[str, Any], policy: AdmissionPolicy = Admissi
 
 
 def test_every_kind_that_is_judged_is_read() -> None:
-    assert set(COLLECTIONS) == {*TEMPLATES, "Pod"}
+    claims = {"resource.k8s.io/ResourceClaim", "resource.k8s.io/ResourceClaimTemplate"}
+    assert set(COLLECTIONS) == {*BUILT_IN, *claims, "Pod"}
+    assert COLLECTIONS["apps/DaemonSet"] == "/apis/apps/v1/daemonsets"
+    assert COLLECTIONS["Pod"] == "/api/v1/pods"
 
 
 @pytest.mark.parametrize(
@@ -65,20 +68,20 @@ def test_a_stored_pod_is_judged_as_if_it_were_new(obj: dict[str, Any], codes: li
 
 
 def test_a_workload_is_judged_once_at_its_top() -> None:
-    assert refused("DaemonSet", template(MOUNTING, "d")) == ["HC024"]
+    assert refused("apps/DaemonSet", template(MOUNTING, "d")) == ["HC024"]
     controlled = template(MOUNTING, "r")
     controlled["metadata"] |= owned("Deployment")
-    assert refused("ReplicaSet", controlled) == []
+    assert refused("apps/ReplicaSet", controlled) == []
 
 
 def test_a_system_workload_is_not_listed() -> None:
     policy = AdmissionPolicy(system_workloads=frozenset({"monitoring"}))
-    assert refused("DaemonSet", template(MOUNTING, "d"), policy) == []
+    assert refused("apps/DaemonSet", template(MOUNTING, "d"), policy) == []
 
 
 CLUSTER: Final[dict[str, Any]] = {
-    **{path: [] for path in COLLECTIONS.values()},
-    COLLECTIONS["DaemonSet"]: [template(MOUNTING, "node-exporter"), template(pod().container(), "harmless")],
+    **{path: [] for path in COLLECTIONS.values() if "resource.k8s.io" not in path},
+    COLLECTIONS["apps/DaemonSet"]: [template(MOUNTING, "node-exporter"), template(pod().container(), "harmless")],
     COLLECTIONS["Pod"]: [stored(MOUNTING, **owned("DaemonSet")), stored(SHARE.on("gpu1", ["GPU-0"]))],
 }
 

@@ -82,6 +82,19 @@ ATTEMPTS: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
         plain.annotated({names.MIRROR_POD: "x", f"{names.TENCENT}/gpu-assigned": "true"}).manifest,
         "HC020",
     ),
+    "asks for a device class": (
+        pod().asks(**{"deviceclass.resource.kubernetes.io/gpu.nvidia.com": "8"}).manifest,
+        "HC017",
+    ),
+    "claims a GPU": (
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": "c"},
+            "spec": {"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]}},
+        },
+        "HC017",
+    ),
     "names its node": (share.specified(nodeName="gpu1").manifest, "HC026"),
     "requests more than 32 bits": (pod().asks(gpu="4294967297").manifest, "HC001"),
     "uses two dialects": (pod().asks(core="30", memory="20", gpu="1").manifest, "HC010"),
@@ -99,6 +112,7 @@ UNPROTECTED: Final[Mapping[str, dict[str, Any]]] = {
     "Privileged pods without a claim": pod().container(securityContext={"privileged": True}).manifest,
     "`hostPath` in general": mounting("/data/link-that-another-pod-made"),
     "PersistentVolumes": plain.specified(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]).manifest,
+    "Dynamic Resource Allocation where it is allowed": plain.specified(resourceClaims=[{"name": "c"}]).manifest,
     "nvidia.com/mig-": pod().asks(**{"nvidia.com/mig-1g.5gb": "1"}).manifest,
 }
 

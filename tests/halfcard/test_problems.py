@@ -43,6 +43,7 @@ CODES: Final = {
     "HC014": "POLICY",
     "HC015": "SLOTS",
     "HC016": "DERIVED",
+    "HC017": "DEVICE_CLASS",
     "HC020": "OWNED",
     "HC021": "ENV_WIDENS",
     "HC022": "ENV_LOOSENS",
@@ -52,6 +53,7 @@ CODES: Final = {
     "HC026": "NODE_NAME",
     "HC027": "DEVICE_LIST",
     "HC028": "QUOTA_GATE",
+    "HC029": "UNHIDDEN",
     "HC030": "QUOTA_CORES",
     "HC031": "MALFORMED",
     "HC032": "UNREADABLE",
@@ -61,6 +63,7 @@ CODES: Final = {
     "HC043": "SCHEDULER",
     "HC044": "SMALL_CORES",
     "HC045": "LIBRARY_PATH",
+    "HC046": "RESOURCE_CLAIMS",
 }
 """People search for these: a new rule gets a new code here, and no row ever changes or goes."""
 

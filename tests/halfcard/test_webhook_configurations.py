@@ -46,7 +46,8 @@ def test_a_bundle_that_something_else_injects_is_omitted() -> None:
 
 def test_mutating_fails_open_and_what_protects_neighbours_fails_closed() -> None:
     failing = {each["clientConfig"]["service"]["path"]: each["failurePolicy"] for each in WEBHOOKS}
-    assert failing.pop(names.VALIDATE_PODS_PATH) == failing.pop(names.VALIDATE_RECORDS_PATH) == "Fail"
+    closed = (names.VALIDATE_PODS_PATH, names.VALIDATE_RECORDS_PATH, names.VALIDATE_CLAIMS_PATH)
+    assert [failing.pop(path) for path in closed] == ["Fail"] * 3
     assert set(failing.values()) == {"Ignore"}
 
 
@@ -118,6 +119,8 @@ def test_the_webhooks_are_called_again_after_another_webhook_changed_the_object(
     [
         *sorted(DIALECTS.resources),
         names.SLOT,
+        names.DEVICE_CLASS_PREFIX,
+        "resourceClaims",
         *(row.name for row in VARIABLES if row.effect in (Effect.CHOOSES, Effect.BRINGS)),
         *names.OWNED_PREFIXES,
         *names.OWNED_SUFFIXES,
