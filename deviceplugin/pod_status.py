@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from halfcard.pod.stored_pod import Status, StoredPod
+
+_RUNNING: Final = "Running"
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -23,3 +27,8 @@ class NodePodStatus(Status, frozen=True, rename="camel", gc=False):
 
 class NodePod(StoredPod, frozen=True, rename="camel"):
     status: NodePodStatus | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Returns whether a container has been started, and none is only about to be for the first time."""
+        return self.status is not None and self.status.phase == _RUNNING

@@ -60,7 +60,7 @@ def _grant() -> Grant:
     pod = msgspec.convert(_POD, StoredPod)
     facts = read_facts(pod, Dialects())
     who = StartingContainer(facts.namespace, facts.name, names.VCUDA_CORE, _ids(), "main")
-    on_cards = PodOnCards(facts, pod.annotations, _NODE, choose_share(facts, _NODE, ()))
+    on_cards = PodOnCards(facts, pod.annotations, _NODE, choose_share(facts, _NODE, (), ()))
     return grant_of(on_cards, who, Dialects().by_name, _FILES)
 
 

@@ -56,7 +56,7 @@ def find_adopted(entries: Iterable[CheckpointEntry], pods: Mapping[str, PodFacts
     """Returns the pods that another device plugin started; `pods` are those of the node that have not ended."""
     named, unknown = [], []
     for pod, ids in _started_by_others(entries, pods):
-        layout = _by_ids(pod, ids, node) if _has_no_record(pod) else None
+        layout = None if pod.has_record else _by_ids(pod, ids, node)
         if layout is not None:
             named.append((pod, layout))
         elif len(node.cards) > 1 and not _is_known(pod, node):
@@ -74,10 +74,6 @@ def _started_by_others(
             theirs[each.uid][each.container] = each.ids
     for uid, containers in theirs.items():
         yield pods[uid], containers
-
-
-def _has_no_record(pod: PodFacts) -> bool:
-    return pod.bound().named is None
 
 
 def _is_known(pod: PodFacts, node: Node) -> bool:

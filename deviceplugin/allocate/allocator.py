@@ -160,7 +160,7 @@ class Allocator:
         share = (
             self.context.pods.known_share(facts, node)
             or recorded_share(facts, node)
-            or choose_share(facts, node, self._pods())
+            or choose_share(facts, node, *self._others())
         )
         pod = PodOnCards(facts, stored.annotations, node, share)
         await self._check_room(container.title, stored.kubelet_uid, pod)
@@ -200,11 +200,16 @@ class Allocator:
 
     # --- choosing and recording ---------------------------------------------------------------------------------------
 
-    def _pods(self) -> list[PodFacts]:
-        pods = {facts.uid: facts for _, facts in self.context.pods}
-        for uid in [uid for uid in self._recorded if uid in pods and pods[uid].bound().named is not None]:
+    def _others(self) -> tuple[list[PodFacts], list[PodFacts]]:
+        """Returns the pods that hold cards, and those that wait for a start without a record."""
+        holding: dict[str, PodFacts] = {}
+        waiting: dict[str, PodFacts] = {}
+        for pod, facts in self.context.pods.with_claims():
+            (holding if pod.runs or facts.has_record else waiting)[facts.uid] = facts
+        for uid in self._recorded.keys() & holding:
             del self._recorded[uid]
-        return list({**pods, **self._recorded}.values())
+        newly = self._recorded
+        return [*holding.values(), *newly.values()], [pod for uid, pod in waiting.items() if uid not in newly]
 
     async def _record(self, pod: PodOnCards) -> bool:
         facts = pod.facts

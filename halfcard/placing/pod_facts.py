@@ -65,6 +65,11 @@ class PodFacts:
     def asks_for_cards(self) -> bool:
         return bool(self.demand.needs or self.trouble)
 
+    @property
+    def has_record(self) -> bool:
+        """Returns whether it carries a record, also one that cannot be understood."""
+        return self.bound().named is not None
+
     def bound(self) -> Bound:
         named = read(self.owned, self.node, self.containers, self.demand.needs) if self.owned else None
         return Bound(self.created, self.uid, self.title, self.demand, named)

@@ -429,9 +429,35 @@ async def test_pods_without_a_record_that_start_together_get_different_cards(wor
 async def test_a_pod_without_a_record_that_does_not_fit_gets_no_record(world: World) -> None:
     for number in range(2):
         await world.run(f"p{number}", LARGE, {"containers-0": [f"GPU-{number}"]})
-    with pytest.raises(RefusedError, match="the node's cards have no room for it; kubelet tries again"):
+    with pytest.raises(RefusedError, match="no room for it; delete it to have it placed again, or kubelet tries again"):
         await world.run("p", LARGE)
     assert world.patches() == 0
+
+
+async def test_of_pods_bound_by_counts_those_that_fit_start_and_one_is_refused(world: World) -> None:
+    for number in range(2):
+        await world.run(f"p{number}", pod().asks(core=50, memory=20), {"containers-0": [f"GPU-{number}"]})
+    for name in "abc":
+        world.bind(name, SHARE)
+        world.admit(name)
+    found = await asyncio.gather(*(world.start(name) for name in "cba"), return_exceptions=True)
+    assert [str(each) for each in found if each] == [NO_ROOM]
+
+
+NO_ROOM: Final = (
+    "pod team/c was bound to node n1 without a record of its cards, and the node's cards have no room for it "
+    "beside the older pods that start first (team/a, team/b); delete it to have it placed again, or kubelet tries "
+    "again"
+)
+
+
+async def test_a_pod_that_runs_without_a_record_counts_before_older_ones_that_wait(world: World) -> None:
+    world.node = replace(world.node, cards=world.node.cards[:1])
+    world.bind("p", LARGE)
+    world.bind("runs", LARGE, uid="uid-z", phase="Running")
+    world.admit("p")
+    with pytest.raises(RefusedError, match="no room for it; delete it"):
+        await world.start("p")
 
 
 async def test_a_pod_that_changed_meanwhile_is_read_again(world: World) -> None:

@@ -6,19 +6,26 @@ from dataclasses import replace
 from typing import Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deviceplugin.allocate.assignment import RunningPod, check_fits, choose_share, recorded_share
 from deviceplugin.kubelet.messages import RefusedError
 from halfcard import names
+from halfcard.cards import Node
 from halfcard.placing.card_usage import CardMode, CardUse
+from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import Layout
 from halfcard.placing.node_usage import Share
+from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.records import PlacedPod, write
-from tests.builders import pod
-from tests.halfcard.placing.examples import CARD_MIB, DIALECTS, facts, node
+from tests.builders import PodBuilder, pod
+from tests.halfcard.placing.examples import CARD_MIB, DIALECTS, demand, demands, facts, node, nodes
 
 SHARE: Final = pod().asks(core=30, memory=20)
+ONE: Final = node(1)
 TWO: Final = node(2)
+FOUR: Final = node(4)
 RECORD: Final = names.PLACEMENT
 
 
@@ -66,25 +73,90 @@ def test_a_record_that_names_a_card_twice_is_refused() -> None:
 
 def test_a_pod_without_a_record_gets_free_cards() -> None:
     others = [facts(pod().asks(core=80, memory=20), "other", placed(0))]
-    assert choose_share(facts(SHARE), TWO, others) == Share(
+    assert choose_share(facts(SHARE), TWO, others, []) == Share(
         ((1,),), {1: CardUse(CardMode.SHARED, 30, 5120, 0)}, recorded=False
     )
-    assert choose_share(facts(SHARE), TWO, []).layout == ((0,),)
+    assert choose_share(facts(SHARE), TWO, [], []).layout == ((0,),)
 
 
 def test_a_pod_without_a_record_gets_no_unhealthy_card() -> None:
     sick = replace(TWO, cards=(replace(TWO.cards[0], why_not="Xid 79"), TWO.cards[1]))
-    assert choose_share(facts(SHARE), sick, []).layout == ((1,),)
+    assert choose_share(facts(SHARE), sick, [], []).layout == ((1,),)
 
 
 def test_a_pod_without_a_record_that_does_not_fit_is_refused() -> None:
     with pytest.raises(RefusedError, match="without a record of its cards, and the node's cards have no room"):
-        choose_share(facts(pod().asks(gpu=2)), TWO, [facts(SHARE, "other", placed(0))])
+        choose_share(facts(pod().asks(gpu=2)), TWO, [facts(SHARE, "other", placed(0))], [])
 
 
 def test_an_invalid_pod_is_refused_with_admissions_message() -> None:
     with pytest.raises(RefusedError, match="HC002"):
-        choose_share(facts(pod().asks(core=150, memory=1)), TWO, [])
+        choose_share(facts(pod().asks(core=150, memory=1)), TWO, [], [])
+
+
+def four(*used: int) -> list[PodFacts]:
+    """A pod on each of four cards, with these cores."""
+    return [recorded(pod().asks(core=cores, memory=8), f"on-{at}", FOUR, ((at,),)) for at, cores in enumerate(used)]
+
+
+def recorded(asking: PodBuilder, uid: str, where: Node, laid: Layout) -> PodFacts:
+    without = facts(asking, uid)
+    return facts(asking, uid, write(PlacedPod(where, without.containers, without.demand.needs, laid), 1, DIALECTS))
+
+
+def test_of_pods_bound_by_counts_those_that_fit_start_and_only_the_last_is_refused() -> None:
+    waiting = [facts(pod(name).asks(core=30, memory=8), name) for name in "abcd"]
+    found = [choose_share(each, FOUR, four(90, 60, 60, 60), waiting).layout for each in waiting[:3]]
+    assert found == [((1,),), ((2,),), ((3,),)]
+    with pytest.raises(RefusedError, match=r"no room for it beside .* first \(team/a, team/b, team/c\); del"):
+        choose_share(waiting[3], FOUR, four(90, 60, 60, 60), waiting)
+
+
+def test_a_younger_pod_starts_where_an_older_one_does_not_fit() -> None:
+    large, small = facts(pod().asks(core=50, memory=8), "a"), facts(SHARE, "b")
+    assert choose_share(small, FOUR, four(90, 60, 60, 60), [large, small]).layout == ((1,),)
+
+
+def test_a_pod_that_can_never_start_keeps_no_other_from_starting() -> None:
+    invalid, valid = facts(pod().asks(core=150, memory=1), "a"), facts(pod().asks(core=100), "b")
+    assert choose_share(valid, ONE, [], [invalid, valid]).layout == ((0,),)
+
+
+@given(st.data())
+def test_the_same_pods_start_on_the_same_cards_in_any_order_of_calls(data: st.DataObject) -> None:
+    waiting = [asking(f"{number}", each) for number, each in enumerate(data.draw(st.lists(demands, max_size=5)))]
+    assert_same_cards(data.draw(nodes(most_cards=4)), waiting, data.draw(st.permutations(waiting)))
+
+
+def test_a_pod_that_starts_early_draws_no_older_one_to_its_card() -> None:
+    """By a rule that prefers cards in use, the two pods of 20 and 50 would leave no card for the last one."""
+    waiting = [asking(str(cores), demand(core=cores, memory=1)) for cores in (20, 50, 40, 30, 60)]
+    waiting = [replace(each, created=str(number)) for number, each in enumerate(waiting)]
+    assert_same_cards(TWO, waiting, [waiting[2], *waiting[:2], *waiting[3:]])
+
+
+def assert_same_cards(where: Node, waiting: list[PodFacts], starts: list[PodFacts]) -> None:
+    together = {each.uid: choice(each, where, [], waiting) for each in waiting}
+    holding: list[PodFacts] = []
+    for each in starts:
+        found = choice(each, where, holding, waiting)
+        assert found == together[each.uid]
+        if found is not None:
+            waiting = [other for other in waiting if other is not each]
+            annotations = write(PlacedPod(where, each.containers, each.demand.needs, found), 1, DIALECTS)
+            holding.append(replace(each, owned=annotations))
+
+
+def asking(uid: str, asked: Demand) -> PodFacts:
+    containers = tuple([f"c{number}" for number, _ in enumerate(asked.needs)])
+    return replace(facts(SHARE, uid), demand=asked, containers=containers)
+
+
+def choice(each: PodFacts, where: Node, holding: list[PodFacts], waiting: list[PodFacts]) -> Layout | None:
+    try:
+        return choose_share(each, where, holding, waiting).layout
+    except RefusedError:
+        return None
 
 
 def test_a_pod_starts_on_a_card_with_enough_left() -> None:
