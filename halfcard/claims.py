@@ -52,6 +52,12 @@ class Claim:
     def is_share(self) -> bool:
         return not self.exclusive
 
+    @property
+    def fills_cards(self) -> bool:
+        """Whether it leaves no memory of its cards to others: where it names none, nothing limits it."""
+        takes_all = self.memory_mib is None and self.part is Part.AMOUNT and (self.memory_pct or 100) >= 100
+        return self.exclusive or takes_all
+
 
 class ContainerStage(StrEnum):
     APP = "app"

@@ -12,8 +12,9 @@ from halfcard.placing.demand import needs_of
 from halfcard.pod.card_preferences import read_preferences
 from halfcard.pod.requests import read_pod
 from halfcard.pod.spec import Pod
+from halfcard.quota.amount_key import AmountKey
 from halfcard.quota.budgets import Budget
-from halfcard.quota.charge import charge
+from halfcard.quota.charge import charge, uncounted
 from halfcard.quota.ledger import Amounts, Entry
 from kube.ledger.ledger_store import LedgerStore, WatchedLedger
 from kube.ledger.ledger_writer import LedgerWriter
@@ -32,6 +33,8 @@ class ReservationRequest(NamedTuple):
     entry: Entry
     by_node: Sequence[Amounts]
     """Additional charges, one for each kind of node that the pod may run on; empty where all nodes count alike."""
+    unknown: tuple[str, ...] = ()
+    """The amounts that the budget limits and that nothing says about the pod before it has a card."""
 
 
 class BudgetLedgers:
@@ -73,6 +76,7 @@ class BudgetLedgers:
                 self._writers.of(budget),
                 Entry(namespace, title, budget.counted(asked, pod.labels)),
                 self._by_node(budget, pod, needs),
+                self._unknown(budget, needs),
             )
             for budget in self._source.of(namespace)
         ]
@@ -80,6 +84,10 @@ class BudgetLedgers:
     def maximum(self, budget: Budget) -> Amounts:
         """Returns the most that the budget can ever allow, with all that it may borrow."""
         return self._source.reach(budget)
+
+    def _unknown(self, budget: Budget, needs: tuple[Need, ...]) -> tuple[str, ...]:
+        limited = {AmountKey.parse(key).what for key in self.maximum(budget)}
+        return tuple(sorted(uncounted(needs) & limited))
 
     def _by_node(self, budget: Budget, pod: Pod, needs: tuple[Need, ...]) -> list[Amounts]:
         if not budget.depends_on_location:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from halfcard.problems import MAX_MESSAGE_BYTES, clipped
-from halfcard.quota.budget_messages import exceeded
+from halfcard.quota.budget_messages import exceeded, uncountable
 from halfcard.quota.ledger import Amounts, Busy, Exceeded, Ledger, Shortage, shortages
 from kube.ledger.joint_reservation import LedgerCharge, NotReservedError, reserve_in_all
 
@@ -39,11 +39,12 @@ class BudgetReservation:
             return verdict
         meta = write.stored.meta
         requests = self._ledgers.requests_for(write.pod, write.namespace, meta.title)
+        never = _uncountable(requests)
         if write.pod.waits_for_quota:
-            return verdict._replace(no_room=self._never_fits(requests))
+            return verdict._replace(no_room=never or self._never_fits(requests))
         if write.request.dry_run:
-            return verdict._replace(no_room=await _dry_run(requests))
-        why = await _reserve(requests, meta.uid)
+            return verdict._replace(no_room=never or await _dry_run(requests))
+        why = never or await _reserve(requests, meta.uid)
         if why is not None and why.budget is not None:
             self._refused(why.budget, write.namespace, meta, why.message)
         return verdict._replace(no_room=why)
@@ -53,6 +54,13 @@ class BudgetReservation:
         empty = [(each, shortages(Ledger(self._ledgers.maximum(each.budget)), each.entry.charge)) for each in requests]
         refused = [(each, Exceeded(short)) for each, short in empty if short]
         return _full(refused) if refused else None
+
+
+def _uncountable(requests: Sequence[ReservationRequest]) -> NoRoom | None:
+    """Refuses a pod of whose use a budget would count too little."""
+    found = [(each.budget, what) for each in requests for what in each.unknown]
+    text = " | ".join(uncountable(budget.title, what) for budget, what in found)
+    return NoRoom(clipped(text, MAX_MESSAGE_BYTES), budget=found[0][0]) if found else None
 
 
 async def _reserve(requests: Sequence[ReservationRequest], uid: str) -> NoRoom | None:

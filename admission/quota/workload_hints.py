@@ -9,7 +9,7 @@ from typing import Final
 
 from halfcard.patches import value_at
 from halfcard.problems import warning
-from halfcard.quota.budget_messages import amount
+from halfcard.quota.budget_messages import amount, uncountable
 from halfcard.quota.ledger import Amounts, Busy, Shortage
 
 from ..verdict import Verdict
@@ -45,6 +45,8 @@ class WorkloadHints:
 
 
 async def _hint(request: ReservationRequest, count: int) -> str:
+    if request.unknown:
+        return warning(uncountable(request.budget.title, request.unknown[0]))
     cost = {key: count * amount for key, amount in request.entry.charge.items()}
     try:
         short = await request.writer.known_shortages(cost)

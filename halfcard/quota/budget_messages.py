@@ -25,6 +25,14 @@ def exceeded(title: str, shortages: Iterable[Shortage]) -> str:
     return clipped(f"exceeded quota: {title}, {', '.join(sums)} ({needed})", MAX_MESSAGE_BYTES)
 
 
+def uncountable(title: str, what: str) -> str:
+    """Explains why a budget refuses a pod whose use of a limited amount is unknown."""
+    return f"quota {title} limits {what}, and this pod's depends on its card; request {_KNOWN[what]}, or whole cards"
+
+
+_KNOWN: Final[Mapping[str, str]] = {CORES: "cores, not slices", MEMORY: "an amount of memory"}
+
+
 _PARTS: Final[tuple[tuple[str, Callable[[Shortage], int]], ...]] = (
     ("requested", lambda each: each.wanted),
     ("used", lambda each: each.used),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import reduce
 from operator import or_
 from typing import Final
@@ -12,8 +12,6 @@ from ..claims import CARDS, CORES, MEMORY, SHARES, WHOLE_CARD, Claim, ContainerS
 from .ledger import Amounts, sum_of
 
 COUNTED: Final = (CORES, MEMORY, CARDS, SHARES)
-
-_HALF: Final = WHOLE_CARD // 2
 
 
 def charge(needs: Iterable[Need]) -> Amounts:
@@ -36,9 +34,19 @@ def _stages(needs: Iterable[Need]) -> Iterable[Counter[str]]:
 
 
 def of_claim(claim: Claim) -> Counter[str]:
-    """Returns the charge of one container while it runs."""
-    if claim.exclusive:
+    """Returns the charge of one container while it runs; a part of memory in per cent counts as cores, like a half."""
+    if claim.fills_cards:
         return +Counter({CORES: claim.cards * WHOLE_CARD, CARDS: claim.cards})
-    cores = _HALF if claim.part is Part.HALF else claim.cores_pct or 0
-    each = {CORES: cores, MEMORY: claim.memory_mib or 0, SHARES: 1}
+    each = {CORES: max(claim.cores_pct or 0, claim.memory_pct or 0), MEMORY: claim.memory_mib or 0, SHARES: 1}
     return +Counter({key: claim.cards * amount for key, amount in each.items()})
+
+
+def uncounted(needs: Iterable[Need]) -> frozenset[str]:
+    """Returns what the charge leaves out because it depends on the card that the pod will get."""
+    return frozenset().union(*[_unknown(need.claim) for need in needs])
+
+
+def _unknown(claim: Claim) -> Collection[str]:
+    if claim.part is Part.SLICE:
+        return CORES, MEMORY
+    return () if claim.fills_cards or claim.memory_mib is not None else (MEMORY,)

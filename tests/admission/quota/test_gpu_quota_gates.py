@@ -120,6 +120,24 @@ async def test_only_new_pods_reserve_and_mirrors_of_static_pods_do_not(site: Sit
     assert site.charges() == []
 
 
+@pytest.mark.parametrize("more", [{}, {"dry_run": True}], ids=str)
+@pytest.mark.parametrize("spec", [{}, {"schedulingGates": [GATE]}], ids=str)
+async def test_a_pod_whose_cores_nothing_says_is_refused_where_they_are_limited(
+    more: dict[str, Any], spec: Json, site: Site
+) -> None:
+    slices = pod_of(container({names.NVIDIA_GPU_SHARED: "1"}), **spec)
+    wanted = (
+        "quota team/gpu limits cores, and this pod's depends on its card; request cores, not slices, or whole cards"
+    )
+    assert await site.reserve(slices, **more) == wanted
+    assert site.charges() == []
+
+
+async def test_two_pods_with_all_memory_of_their_cards_do_not_pass_a_quota_of_one_card(site: Site) -> None:
+    eight = pod_of(container({names.NVIDIA_GPU: "8", names.HAMI_GPUMEM_PERCENTAGE: "100"}))
+    assert "requested: cores=800" in await site.reserve(named(eight, "a"))
+
+
 async def test_pods_are_refused_and_may_be_created_again_while_budgets_are_unknown(site: Site) -> None:
     site.budgets.ready = False
     verdict = await site.ask(BudgetReservation(site.ledgers, site._refused), pod_of(gpu()))
