@@ -20,7 +20,7 @@ from halfcard import names
 from halfcard.dialects import Dialects
 from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import Layout, best, fits
-from halfcard.placing.pod_facts import PodFacts
+from halfcard.placing.pod_facts import PodFacts, read_facts
 from halfcard.placing.reasons import text, why_not
 from halfcard.placing.records import PlacedPod, write
 from halfcard.placing.room import Room
@@ -286,9 +286,13 @@ class Binder:
         if found is None or found.meta.uid != call.pod_uid:
             raise NotBound(f"pod {call.pod_namespace}/{call.pod_name} with uid {call.pod_uid[:64]} is gone")
         self.state.put_pod(found)
-        facts = self.state.pod(call.pod_uid)
-        if facts is None:
-            raise NotBound(f"pod {call.pod_namespace}/{call.pod_name} requests no card, or has ended")
+        return self.state.pod(call.pod_uid) or self._without_cards(found)
+
+    def _without_cards(self, pod: StoredPod) -> PodFacts:
+        """Returns a pod that the state does not keep: one that requests 0 of a GPU resource may go to any node."""
+        facts = read_facts(pod, self.rules.dialects)
+        if facts.is_over or facts.asks_for_cards:
+            raise NotBound(f"pod {facts.title} has ended")
         return facts
 
     async def _fetch(self, namespace: str, name: str) -> StoredPod | None:

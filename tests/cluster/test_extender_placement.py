@@ -48,6 +48,13 @@ SYSTEMS: Final[Mapping[str, tuple[dict[str, Any], dict[str, str], list[str]]]] =
 }
 
 
+@pytest.mark.parametrize("asks", [{"gpu": 0}, {"core": 0, "memory": 0}, {"gpu_mem": 0}], ids=str)
+def test_a_pod_that_requests_0_cards_gets_a_node_and_no_card(site: Site, asks: dict[str, int]) -> None:
+    site.add_nodes("gpu-manager")
+    stored = site.place(pod().asks(**asks))
+    assert node_of(stored) and names.PLACEMENT not in annotations_of(stored)
+
+
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_pod_is_bound_with_the_record_that_the_agent_of_its_node_reads(site: Site, system: str) -> None:
     asks, record, cards = SYSTEMS[system]

@@ -339,7 +339,6 @@ async def _refusal(server: PodServer, replica: Replica, to: str = "n1") -> str:
         (pod().asks(core="300"), "n1", "fewer than 3 cards are wholly free"),
         (pod().asks(core="150", memory="1"), "n1", "multiple of 100"),
         (HALF, "n9", "node n9 is unknown to Halfcard"),
-        (pod().asks(cpu="1"), "n1", "requests no card"),
     ],
 )
 async def test_the_error_says_why_a_pod_cannot_be_placed(
@@ -347,6 +346,25 @@ async def test_the_error_says_why_a_pod_cannot_be_placed(
 ) -> None:
     server.put(manifest("q", asks))
     assert sentence in await _refusal(server, replica, to)
+
+
+ZEROS = [{"gpu": 0}, {"core": 0, "memory": "0"}, {"gpu_mem": 0}, {"gpumem": 0, "gpu": 0}, {"sgpu": 0}, {"cpu": "1"}]
+
+
+@pytest.mark.parametrize("asks", ZEROS, ids=str)
+async def test_a_pod_that_requests_no_card_is_bound_anywhere_without_a_record(
+    server: PodServer, replica: Replica, asks: dict[str, Any]
+) -> None:
+    server.put(manifest("q", pod().asks(**asks)))
+    await replica.bind("q", "n9")
+    assert server.node("q") == "n9"
+    assert names.PLACEMENT not in server.annotations("q")
+    assert replica.cores_free() == [100, 100]
+
+
+async def test_a_pod_that_has_ended_is_not_bound(server: PodServer, replica: Replica) -> None:
+    server.put(manifest("q") | {"status": {"phase": "Failed"}})
+    assert await _refusal(server, replica) == "pod team/q has ended"
 
 
 async def test_a_pod_with_a_forged_record_is_not_bound(server: PodServer, replica: Replica) -> None:
