@@ -60,6 +60,11 @@ class Dialect:
         return frozenset()
 
     @property
+    def per_card(self) -> frozenset[str]:
+        """Resources of which a container with several cards gets its amount of each; native quota counts it once."""
+        return frozenset()
+
+    @property
     def companions(self) -> Mapping[str, str]:
         """Maps each resource that cannot be requested alone to the resource that must come with it."""
         return {}

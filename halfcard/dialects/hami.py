@@ -22,6 +22,7 @@ class Hami(Dialect):
     }
     resources = HAMI_WORDS | {names.NVIDIA_GPU}
     without_ids = HAMI_WORDS
+    per_card = HAMI_WORDS
     offered: Final = (names.NVIDIA_GPU,)
     examples = (
         {names.NVIDIA_GPU: 2, names.HAMI_GPUMEM: 3000, names.HAMI_GPUCORES: 30},

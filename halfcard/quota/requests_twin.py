@@ -6,7 +6,7 @@ enforced. So each of them gets that twin. Our twins follow their source; an anno
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -30,12 +30,19 @@ class Twin:
     sources: Mapping[str, int]
 
     @property
+    def written(self) -> list[int]:
+        """Returns the amounts that people wrote."""
+        theirs = [_amount(self.present)] if self.present is not None and not self.ours else []
+        return [*self.sources.values(), *theirs]
+
+    @property
     def wanted(self) -> int | None:
         """Returns the smallest of the written amounts; None where none is left."""
-        written = [*self.sources.values()]
-        if self.present is not None and not self.ours:
-            written.append(_amount(self.present))
-        return min(written, default=None)
+        return min(self.written, default=None)
+
+    @property
+    def differs(self) -> bool:
+        return len(set(self.written)) > 1
 
 
 class TwinnedQuota(NamedTuple):
@@ -66,6 +73,7 @@ def settle(quota: ResourceQuota, dialects: Dialects) -> TwinnedQuota:
     changes += [change for twin in twins for change in _follow(twin)]
     notes = [f"{key}: {reading.note}" for key, reading in readings.items() if reading.note]
     notes += [note for twin in twins for note in _notes(twin)]
+    notes += _per_card(readings, dialects)
     return TwinnedQuota(tuple(changes), _marks(twins), tuple(notes))
 
 
@@ -131,15 +139,26 @@ def _follow(twin: Twin) -> Iterator[PatchOperation]:
 
 
 def _notes(twin: Twin) -> Iterator[str]:
-    wanted = twin.wanted
-    if wanted is None and twin.present is not None:
-        yield f"{twin.key}={twin.present} was removed with the key that it followed"
+    wanted, present = twin.wanted, twin.present
+    if wanted is None and present is not None:
+        yield f"{twin.key}={present} was removed with the key that it followed"
     if wanted is None or not twin.sources:
         return
-    if twin.present is None:
-        yield f"{twin.key}={wanted} was added: Kubernetes counts only this key"
-    elif _amount(twin.present) != wanted:
-        yield f"{twin.key} is now {wanted} (was {twin.present}): the smallest of what is written counts"
+    if present is None:
+        smallest = ", the smallest of what is written," if twin.differs else ""
+        yield f"{twin.key}={wanted}{smallest} was added: Kubernetes counts only this key"
+    elif _amount(present) != wanted:
+        yield f"{twin.key} is now {wanted} (was {present}): the smallest of what is written counts"
+    elif twin.differs:
+        yield f"{twin.key}={wanted} counts, the smallest of what is written"
+
+
+def _per_card(keys: Iterable[str], dialects: Dialects) -> Iterator[str]:
+    """Yields a warning for amounts per card, which Kubernetes adds up without a look at the number of cards."""
+    for key in keys:
+        resource = resource_of(key)
+        if resource in dialects.by_resource[resource].per_card:
+            yield f"{key}: Kubernetes does not multiply it by a pod's cards; a {names.GPU_QUOTA} does"
 
 
 def read_marks(text: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ import pytest
 
 from admission.verdict import Verdict
 from halfcard import names
+from halfcard.dialects.hami import HAMI_WORDS
 from halfcard.quota.requests_twin import read_marks
 from tests.builders import Json
 
@@ -114,6 +115,33 @@ def test_where_several_stand_and_differ_the_smallest_counts(written: Json, count
     after = settled(quota(written))
     assert hard(after)[REQUESTS] == counts
     assert marks(after) is None
+
+
+@pytest.mark.parametrize(
+    ("obj", "smallest"),
+    [
+        (quota({LIMITS: "100", REQUESTS: "80"}), f"{REQUESTS}=80 counts, the smallest of what is written"),
+        (quota({CORE: "100", REQUESTS: "80"}), f"{REQUESTS}=80 counts, the smallest of what is written"),
+        (
+            quota({CORE: "100", LIMITS: "80"}),
+            f"{REQUESTS}=80, the smallest of what is written, was added: Kubernetes counts only this key",
+        ),
+        (
+            marked({CORE: "100", LIMITS: "80", REQUESTS: "80"}, f"{REQUESTS}=80"),
+            f"{REQUESTS}=80 counts, the smallest of what is written",
+        ),
+    ],
+)
+def test_where_several_differ_a_warning_says_which_counts(obj: Json, smallest: str) -> None:
+    assert mutate(obj).warnings == (smallest,)
+
+
+@pytest.mark.parametrize("side", ["limits.", "requests.", ""])
+@pytest.mark.parametrize("word", sorted(HAMI_WORDS))
+def test_amounts_per_card_have_a_warning_that_names_gpu_quota(side: str, word: str) -> None:
+    *_, warning = mutate(quota({side + word: "50"})).warnings
+    assert warning.startswith(f"{side}{word}: Kubernetes does not multiply") and names.GPU_QUOTA in warning
+    assert len(warning) <= 120 and not warning.endswith("…")
 
 
 def test_lowering_a_written_key_gives_a_warning() -> None:
