@@ -12,12 +12,14 @@ import msgspec
 
 from halfcard import names
 from halfcard.added_resources import AddedResources, named_by, says, written
+from halfcard.claims import MEMORY
 from halfcard.patches import PatchOperation, Pointer, append
 from halfcard.pod.requests import LIMITS, REQUESTS, RequestingContainer, ResourceRequest
 from halfcard.pod.spec import Pod, Toleration, ephemeral_places
 from halfcard.problems import NOT_EQUAL
 from halfcard.quantity import Quantity
 
+from .own_memory import names_own_memory, with_own_memory
 from .policy import AdmissionPolicy, PlacementDefaults
 from .rules.core_limit import default_limit, is_ours, limits_of, mark, whole_number_in
 from .rules.subject import Subject
@@ -41,7 +43,8 @@ def repair_pod(subject: Subject) -> RepairedPod:
     asks = any(request.asks for _, request in subject.asked)
     if not asks and names.CORE_LIMIT_DEFAULTED not in subject.pod.annotations:
         return ours
-    changes = (*_fill_amounts(subject.asked), *ours.changes, *set_annotations(subject.pod, _core_limits(subject)))
+    asked = with_own_memory(subject.asked, subject.context.cluster.smallest_card_mib)
+    changes = (*_fill_amounts(asked), *ours.changes, *set_annotations(subject.pod, _core_limits(subject)))
     if subject.claims:
         changes += tuple(_place(subject.pod, subject.context.policy.placement))
     return RepairedPod(changes, (*_notes(subject.asked), *ours.notes))
@@ -258,7 +261,7 @@ def restore(subject: Subject, old: tuple[RequestingContainer, ...]) -> RepairedP
 def _restored(asked: RequestingContainer, stored: RequestingContainer) -> Iterator[PatchOperation]:
     now = {ask.resource: ask for ask in _clear(asked)}
     pairs = [(now[before.resource], before) for before in stored.request.asks if before.resource in now]
-    same = [(ask, before) for ask, before in pairs if ask.amount == before.amount]
+    same = [(ask, before) for ask, before in pairs if ask.amount == before.amount or _was_lowered(stored, ask, before)]
     for side in (LIMITS, REQUESTS):
         texts = {before.resource: _as_stored(ask, before, side) for ask, before in same}
         ours = sorted(named_by(asked) | named_by(stored))
@@ -268,6 +271,15 @@ def _restored(asked: RequestingContainer, stored: RequestingContainer) -> Iterat
         yield from (
             PatchOperation("remove", _pointer(asked, side, each)) for each, text in differ.items() if text is None
         )
+
+
+def _was_lowered(stored: RequestingContainer, ask: ResourceRequest, before: ResourceRequest) -> bool:
+    """Returns whether the stored amount may be what `with_own_memory` made of the written one."""
+    claim, dialect = stored.claim, stored.request.dialect
+    if claim is None or dialect is None or not names_own_memory(claim):
+        return False
+    unit = dialect.units.get(ask.resource)
+    return unit is not None and unit.counted == MEMORY and ask.amount > before.amount
 
 
 def _differs(asked: RequestingContainer, stored: RequestingContainer, side: str, resource: str) -> bool:

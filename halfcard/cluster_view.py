@@ -53,8 +53,16 @@ class ClusterView:
     @cached_property
     def largest_card_mib(self) -> int | None:
         """Returns the memory of the largest card; None where no card's memory is known."""
-        sizes = (card.memory_mib for node in self.nodes for card in node.cards)
-        return max((size for size in sizes if size is not None), default=None)
+        return max(self._card_sizes, default=None)
+
+    @cached_property
+    def smallest_card_mib(self) -> int | None:
+        """Returns the memory of the smallest card; None where no card's memory is known."""
+        return min(self._card_sizes, default=None)
+
+    @property
+    def _card_sizes(self) -> set[int]:
+        return {card.memory_mib for node in self.nodes for card in node.cards if card.memory_mib is not None}
 
 
 NOTHING_KNOWN: Final = ClusterView()

@@ -338,7 +338,8 @@ WHOLE_MEMORY = Rule(
     "HC040",
     _WARN,
     "whole cards come with their own memory, less than this",
-    "Whole cards come with all their memory. The pod runs if the node's total suffices; fewer units are enough.",
+    "Whole cards come with all their memory, and kube-scheduler counts what is written: with more than its cards have,"
+    " a pod would wait for ever. A template stays as it is written, and its pods get less.",
 )
 CORE_LIMIT_IDLE = Rule(
     "HC041",

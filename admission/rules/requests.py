@@ -107,17 +107,19 @@ def devices_are_counted(subject: Subject) -> Iterator[Problem]:
 
 
 def memory_fits_a_card(subject: Subject) -> Iterator[Problem]:
-    largest = subject.context.cluster.largest_card_mib
-    if largest is None:
-        return
+    cluster = subject.context.cluster
     for each in subject.asked:
         claim = each.claim
-        if claim is None or claim.memory_mib is None or claim.memory_mib <= largest or not each.request.is_read:
+        if claim is None or claim.memory_mib is None or not each.request.is_read:
             continue
-        where, got = f"{each.place.where}.resources", f"{claim.memory_mib} MiB a card"
-        rule = MEMORY_TOO_LARGE if claim.is_share else WHOLE_MEMORY
-        fix = f"use at most {largest} MiB a card ({largest // UNIT_MIB} units of {UNIT_MIB} MiB)"
-        yield rule.broken(where, got, fix)
+        rule, most = (
+            (MEMORY_TOO_LARGE, cluster.largest_card_mib)
+            if claim.is_share
+            else (WHOLE_MEMORY, cluster.smallest_card_mib)
+        )
+        if most is not None and claim.memory_mib > most:
+            where, got = f"{each.place.where}.resources", f"{claim.memory_mib} MiB a card"
+            yield rule.broken(where, got, f"use at most {most} MiB a card ({most // UNIT_MIB} units of {UNIT_MIB} MiB)")
 
 
 def core_limit_is_valid(subject: Subject) -> Iterator[Problem]:

@@ -13,6 +13,7 @@ from halfcard.claims import Need
 from halfcard.placing.card_usage import CardMode, mode_of
 from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import fits
+from halfcard.placing.node_totals import offers, short_of
 from halfcard.placing.node_usage import NodeUsage
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.reasons import Reason, text, why_not, why_not_card
@@ -86,6 +87,7 @@ class PendingPod:
 def explain_pending(state: State, pod: PodFacts, policy: PackingPolicy, limits: QuotaLimits = UNLIMITED) -> PendingPod:
     demand, (rooms, unpublished) = _without_node_resources(pod.demand), _rooms(state, pod)
     closed = _closed(state, rooms, demand, limits)
+    closed |= {name: why for name, room in rooms.items() if fits(room, demand) and (why := _short(state, name, pod))}
     fitting = [name for name, room in rooms.items() if fits(room, demand) and name not in closed]
     refused = sorted(rooms.keys() - set(fitting) - closed.keys())
     ranked = _ranked(rooms, fitting, pod.demand, policy)
@@ -107,6 +109,21 @@ def _closed(state: State, rooms: Mapping[str, Room], demand: Demand, limits: Quo
         return {}
     verdicts = {name: limits.why_not(state.kind(name), demand, partial(state.room, name)) for name in rooms}
     return {name: why for name, why in verdicts.items() if why}
+
+
+def _short(state: State, name: str, pod: PodFacts) -> str:
+    """Returns what kube-scheduler finds too little of on a node with fitting cards: memory that whole cards name.
+
+    Only Halfcard's agent, which publishes uuids, advertises what its free cards have.
+    """
+    node, room = state.nodes()[name], state.room(name)
+    if room is None or not any(card.uuid for card in node.cards):
+        return ""
+    table = {each: offer for each, offer in offers(state.dialects.table).items() if each in node.published}
+    lacks = short_of(room, pod.asks, table)
+    return ", ".join(
+        [f"has {free} of {each} free, of {pod.asks[each]} that the pod requests" for each, free in lacks.items()]
+    )
 
 
 def _without_node_resources(demand: Demand) -> Demand:

@@ -35,6 +35,12 @@ def totals(room: Room, held: Iterable[Mapping[str, int]], table: Mapping[str, Of
     return could
 
 
+def short_of(room: Room, asks: Mapping[str, int], table: Mapping[str, Offer]) -> dict[str, int]:
+    """Returns the requested resources of the table of which a node's total has too little free, with what is free."""
+    could = {resource: _sum_over(room, offer) for resource, offer in table.items() if resource in asks}
+    return {resource: free for resource, free in could.items() if free < asks[resource]}
+
+
 def slots(room: Room, held: int, split: int) -> int:
     """Counts nvidia.com/gpu where a card is offered to `split` containers and memory and cores are counted elsewhere.
 

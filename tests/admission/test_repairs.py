@@ -9,8 +9,22 @@ from halfcard import names
 from halfcard.pod.spec import Toleration
 from tests.builders import Json, container, gpu, pod_of
 
-from .judging import CORE, MARK, MEMORY, VOID, amounts, changed, mutate, mutated, operations, patched, warned_codes
+from .judging import (
+    CORE,
+    MARK,
+    MEMORY,
+    VOID,
+    amounts,
+    cards,
+    changed,
+    mutate,
+    mutated,
+    operations,
+    patched,
+    warned_codes,
+)
 
+T4S = cards(15109, 15109)
 NO_DEFAULT = AdmissionPolicy(default_core_limit=False)
 
 # --- amounts ------------------------------------------------------------------------------------------------------
@@ -300,3 +314,47 @@ def test_a_pod_without_metadata_gets_its_annotation() -> None:
     obj = pod_of(gpu())
     del obj["metadata"]
     assert MARK in mutated(obj)["metadata"]["annotations"]
+
+
+# --- the memory of whole cards ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cores", "written", "stored"),
+    [
+        ("200", "128", "118"),
+        ("100", "128", "59"),
+        ("2", "59", "59"),
+        ("200", "118", "118"),
+        ("200", "32Gi", "118"),
+        ("30", "59", "59"),
+    ],
+)
+def test_whole_cards_get_no_more_memory_than_cards_have(cores: str, written: str, stored: str) -> None:
+    obj = pod_of(gpu(cores, written))
+    after = patched(obj, mutate(obj, cluster=T4S))
+    assert amounts(after)["limits"][MEMORY] == amounts(after)["requests"][MEMORY] == stored
+    assert mutate(after, cluster=T4S).changes == ()
+
+
+def test_whole_cards_get_the_memory_of_the_smallest_card_since_they_may_get_any() -> None:
+    obj = pod_of(gpu("200", "200"))
+    assert amounts(patched(obj, mutate(obj, cluster=cards(81559, 15109))))["limits"][MEMORY] == "118"
+
+
+def test_memory_of_each_card_is_lowered_for_each_card() -> None:
+    words = {names.NVIDIA_GPU: "2", names.HAMI_GPUCORES: "100", names.HAMI_GPUMEM: "20000"}
+    obj = pod_of(container(words))
+    assert amounts(patched(obj, mutate(obj, cluster=T4S)))["limits"][names.HAMI_GPUMEM] == "15109"
+
+
+def test_where_no_card_is_known_the_memory_of_whole_cards_stays() -> None:
+    obj = pod_of(gpu("200", "128"))
+    assert amounts(patched(obj, mutate(obj)))["limits"][MEMORY] == "128"
+
+
+def test_a_manifest_whose_memory_was_lowered_can_be_applied_again() -> None:
+    obj = pod_of(gpu("200", "128"))
+    stored = patched(obj, mutate(obj, cluster=T4S))
+    again = changed(stored, "spec", "containers", 0, "resources", to=obj["spec"]["containers"][0]["resources"])
+    assert amounts(patched(again, mutate(again, old=stored, cluster=T4S))) == amounts(stored)

@@ -23,7 +23,7 @@ VERDICTS: Final[Mapping[str, Mapping[str, str]]] = {
         "Pod default/vcuda": "allowed",
         "Pod default/vcuda20": "allowed",
         "Pod default/vcuda100": "allowed",
-        "Pod default/vcuda200": "allowed HC040",
+        "Pod default/vcuda200": "allowed HC040 repaired",
         # gpu-manager in a product: one card, 0.3 of a card with 5 GiB, and the units of its console
         "Pod default/one-card": "allowed",
         "Pod default/nginx": "allowed repaired",

@@ -242,6 +242,15 @@ def test_a_node_that_does_not_publish_a_requested_resource_is_refused() -> None:
     assert found.nearest is not None and found.nearest.node == "gpu1"
 
 
+def test_memory_that_whole_cards_name_is_counted_as_the_scheduler_counts_it() -> None:
+    units = 2 * (CARD_MIB // 256)
+    two_cards = node(cards=2, capacity={names.VCUDA_CORE: "200", names.VCUDA_MEMORY: str(units)})
+    why = f"has {units} of {names.VCUDA_MEMORY} free, of {units + 1} that the pod requests"
+    for more, reason in ((0, ""), (1, why)):
+        found = pending([two_cards], [], stored(pod("w").asks(core=200, memory=units + more)))
+        assert view(found, "gpu1").reason == reason
+
+
 def test_a_resource_that_no_node_publishes_refuses_no_node() -> None:
     found = pending([node("gpu1", capacity={names.NVIDIA_GPU: "1"})], [], stored(pod("h").asks(gpu=1, gpumem=3000)))
     assert view(found, "gpu1").fits
