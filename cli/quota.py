@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -27,6 +28,7 @@ from .output.structured import TEXT, add_output_argument, print_document
 from .output.terminal import Colour, Screen
 from .quota_commands import gpu_quotas, import_map, native_explain, repair, report, revert
 from .quota_commands.gpu_quotas import QuotaAnswer
+from .quota_commands.hanging_pods import hanging_pods
 
 _HEADS: Final = ("", "USED", "ALLOWED", "FREE")
 _UNLIMITED: Final = "-"
@@ -75,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _explain(arguments: argparse.Namespace) -> int:
     policy = policy_of(load_settings(arguments.settings))
-    found = ask(arguments, lambda calls: _read_quotas(calls, arguments.namespace, policy.counted))
+    found = ask(arguments, lambda calls: _read_quotas(calls, arguments.namespace, policy))
     answer = _Answer([], []) if arguments.pod is None else _answer(found, arguments.pod, policy)
     if arguments.output != TEXT:
         pod = {} if arguments.pod is None else {"pod": {"charge": arguments.pod, **answer._asdict()}}
@@ -83,7 +85,13 @@ def _explain(arguments: argparse.Namespace) -> int:
             "quotas": [each.as_json() for each in found.answers],
             "native": native_explain.as_json(found.native, policy.counted),
         }
-        document = {"namespace": arguments.namespace, **own, **pod, "problems": found.problems}
+        document = {
+            "namespace": arguments.namespace,
+            **own,
+            **pod,
+            "hanging": found.hanging,
+            "problems": found.problems,
+        }
         print_document(arguments.output, document)
     else:
         _print(Screen.on(sys.stdout), arguments, found, answer, policy.counted)
@@ -115,12 +123,14 @@ class Found(NamedTuple):
     answers: list[QuotaAnswer]
     native: native_explain.NativeQuotaAnswer
     problems: list[str]
+    hanging: list[str]
 
 
-async def _read_quotas(calls: ApiCalls, namespace: str, resources: frozenset[str]) -> Found:
+async def _read_quotas(calls: ApiCalls, namespace: str, policy: AdmissionPolicy) -> Found:
     answers, problems = await gpu_quotas.concerning(calls, namespace)
-    native = await native_explain.ask(calls, namespace, resources)
-    return Found(answers, native, [*problems, *native.problems])
+    native = await native_explain.ask(calls, namespace, policy.counted)
+    hanging = await hanging_pods(calls, namespace, policy.dialects, time.time()) if answers else []
+    return Found(answers, native, [*problems, *native.problems], hanging)
 
 
 # --- printing --------------------------------------------------------------------------------------------------------
@@ -135,7 +145,7 @@ def _print(
     for each in found.answers:
         _print_quota(screen, each)
     native_explain.show(screen, found.native, resources)
-    for problem in found.problems:
+    for problem in (*found.hanging, *found.problems):
         screen.wrapped(problem, indent="", hanging="  ", colour=Colour.YELLOW)
     if arguments.pod is None:
         return

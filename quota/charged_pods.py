@@ -1,7 +1,13 @@
-"""Follows the pods of the cluster that have a charge."""
+"""Follows the pods of the cluster that have a charge.
+
+A pod that hangs in its deletion on a node that does not answer is not charged: it is deleted, the time is over in which
+a node ends it, and the node is not Ready or gone. It is charged again as soon as the node answers.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -28,6 +34,7 @@ from .usage_index import CountedPod
 _PODS: Final = "/api/v1/pods"
 _PAGE: Final = 500
 _MOST_ENDED: Final = 20_000
+_REVIEW_S: Final = 5.0
 
 
 class ChargedPod(NamedTuple):
@@ -35,6 +42,7 @@ class ChargedPod(NamedTuple):
     Attributes:
         named: the cards that its record names, where it has a node.
         gates: its scheduling gates, where one of them is ours; only then `version` is set.
+        gone_by_s: when it should have been gone, for a deleted one.
     """
 
     namespace: str
@@ -48,6 +56,11 @@ class ChargedPod(NamedTuple):
     created: str = ""
     gates: tuple[str, ...] = ()
     version: str = ""
+    gone_by_s: float | None = None
+
+    def hangs(self, now_s: float, answers: Callable[[str], bool]) -> bool:
+        """Returns whether its deletion is overdue and its node does not answer."""
+        return self.gone_by_s is not None and now_s > self.gone_by_s and bool(self.node) and not answers(self.node)
 
     def location(self, node: Node) -> PodLocation:
         return recorded_location(node, self.needs, self.named)
@@ -63,8 +76,18 @@ Touched = Mapping[str, Collection[str]]
 class ChargedPods:
     """The pods by uid, while `informer` runs; calls `changed` with the pods that have changed."""
 
-    def __init__(self, access: Access, dialects: Dialects, nodes: NodeOf, changed: Callable[[Touched], None]) -> None:
+    def __init__(
+        self,
+        access: Access,
+        dialects: Dialects,
+        nodes: NodeOf,
+        changed: Callable[[Touched], None],
+        answers: Callable[[str], bool] = lambda _node: True,
+    ) -> None:
         self._nodes = nodes
+        self._answers = answers
+        self._deleted: dict[str, ChargedPod] = {}
+        self._hanging: frozenset[str] = frozenset()
         self._dialects = dialects
         self._changed = changed
         self._pods: dict[str, ChargedPod] = {}
@@ -74,11 +97,11 @@ class ChargedPods:
         self.informer = Informer(pod_collection(access), listed=self._list, changed=self._change, name="pods")
 
     def counted_pod(self, uid: str, budget: Budget, concerned: Callable[[str], bool]) -> CountedPod | None:
-        """Returns what the budget counts of this pod; None where the pod is gone, gated, or in a namespace that is not
-        covered.
+        """Returns what the budget counts of this pod; None where the pod is gone, gated, in a namespace that is not
+        covered, or hangs in its deletion on a node that does not answer.
         """
         pod = self._pods.get(uid)
-        if pod is None or pod.gates or not concerned(pod.namespace):
+        if pod is None or pod.gates or uid in self._hanging or not concerned(pod.namespace):
             return None
         cost, at = budget.counted(pod.charge, pod.labels), self._cost_at(budget, pod)
         return CountedPod(Entry(pod.namespace, pod.name, {**cost, **(at or {})}), is_bound=at is not None)
@@ -104,11 +127,27 @@ class ChargedPods:
         """Returns whether the pod was stored and has ended; the latest thousands are remembered."""
         return uid in self._ended
 
+    async def review_deleted(self) -> None:
+        """Charges pods that hang on dead nodes no longer, and again once their node answers."""
+        while True:
+            self.review(time.time())
+            await asyncio.sleep(_REVIEW_S)
+
+    def review(self, now_s: float) -> None:
+        hanging = frozenset(uid for uid, pod in self._deleted.items() if pod.hangs(now_s, self._answers))
+        differ, self._hanging = hanging ^ self._hanging, hanging
+        touched: dict[str, set[str]] = {}
+        for uid in differ & self._pods.keys():
+            touched.setdefault(self._pods[uid].namespace, set()).add(uid)
+        if touched:
+            self._changed(touched)
+
     def _list(self, pods: Sequence[StoredPod | Undecodable]) -> None:
         before = self._by_namespace
         self._pods.clear()
         self._by_namespace = {}
         self._waiting.clear()
+        self._deleted.clear()
         for pod in pods:
             if isinstance(pod, StoredPod):
                 self._put(pod)
@@ -131,13 +170,15 @@ class ChargedPods:
             self._changed(touched)
 
     def _put(self, pod: StoredPod) -> None:
-        """Adds a pod. Only its phase ends the charge: until then its cards may be in use."""
+        """Adds a pod. Its phase ends the charge, or `review`: until then its cards may be in use."""
         found = read_charged_pod(pod, self._dialects)
         if found is not None and pod.is_over:
             self._end(pod.meta.uid)
         elif found is not None:
             self._pods[pod.meta.uid] = found
             self._by_namespace.setdefault(found.namespace, {})[pod.meta.uid] = found
+            if found.gone_by_s is not None:
+                self._deleted[pod.meta.uid] = found
             if found.gates:
                 self._waiting[pod.meta.uid] = found
 
@@ -149,6 +190,7 @@ class ChargedPods:
     def _drop(self, uid: str) -> None:
         gone = self._pods.pop(uid, None)
         self._waiting.pop(uid, None)
+        self._deleted.pop(uid, None)
         if gone is None:
             return
         there = self._by_namespace[gone.namespace]
@@ -170,7 +212,7 @@ def read_charged_pod(pod: StoredPod, dialects: Dialects) -> ChargedPod | None:
         return None
     found = ChargedPod(meta.namespace or "", meta.title, meta.labels or {}, asked, needs, pod.node)
     if pod.node:
-        return found._replace(named=read(pod.annotations, pod.node, containers, needs))
+        return found._replace(named=read(pod.annotations, pod.node, containers, needs), gone_by_s=meta.gone_by_s)
     if not pod.waits_for_quota:
         return found
     priority = (pod.spec and pod.spec.priority) or 0

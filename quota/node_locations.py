@@ -1,4 +1,4 @@
-"""Keeps the model and pool of the nodes on which pods run, for budgets by model and pool.
+"""Keeps the model and pool of the nodes on which pods run, for budgets by model and pool, and which nodes answer.
 
 Invariant: the facts of a node are kept as long as its pods exist, which may be longer than the node exists.
 """
@@ -15,7 +15,7 @@ import msgspec
 from halfcard.capacity import CapacityRules
 from halfcard.cards import Node
 from halfcard.cluster_view import ImplausibleNode, read_node
-from halfcard.node_changes import without_heartbeat
+from halfcard.node_changes import answers, without_heartbeat
 from kube.api.access import Access
 from kube.api.informer import Informer
 from kube.api.list_watch import Collection, Undecodable, WatchEvent, decoded
@@ -28,7 +28,9 @@ Object = Mapping[str, Any]
 
 
 class NodeLocations:
-    """The nodes by name, while `informer` runs; calls `changed` when the cards, models or pool of a node changed."""
+    """The nodes by name, while `informer` runs; calls `changed` when the cards, models or pool of a node changed, or
+    whether it answers.
+    """
 
     def __init__(self, access: Access, rules: CapacityRules, changed: Callable[[], None]) -> None:
         self._rules = rules
@@ -36,26 +38,27 @@ class NodeLocations:
         self._known: dict[str, Node] = {}
         self._gone: OrderedDict[str, Node] = OrderedDict()
         self._hashes: dict[str, int] = {}
+        self._answering: set[str] = set()
         collection = Collection(access, NODES, dict[str, Any])
         self.informer = Informer(collection, listed=self._list, changed=self._change, name="nodes")
 
     def get(self, name: str) -> Node | None:
         return self._known.get(name) or self._gone.get(name)
 
+    def answers(self, name: str) -> bool:
+        """Returns whether the node exists and is Ready."""
+        return name in self._answering
+
     def _list(self, found: Sequence[dict[str, Any] | Undecodable]) -> None:
         there = {each["metadata"]["name"]: each for each in found if isinstance(each, dict)}
-        for name in self._known.keys() - there.keys():
-            self._drop(name)
-        if any([*map(self._put, there.values())]):
+        gone = [self._drop(name) for name in self._hashes.keys() - there.keys()]
+        if any([*gone, *map(self._put, there.values())]):
             self._changed()
 
     def _change(self, changes: Iterable[WatchEvent[dict[str, Any]]]) -> None:
         differ = False
         for node, is_deleted in decoded(changes):
-            if is_deleted:
-                self._drop(_name(node))
-            else:
-                differ |= self._put(node)
+            differ |= self._drop(_name(node)) if is_deleted else self._put(node)
         if differ:
             self._changed()
 
@@ -65,6 +68,9 @@ class NodeLocations:
         if self._hashes.get(name) == digest:
             return False
         self._hashes[name] = digest
+        return self._put_cards(name, found) | self._set_answering(name, is_answering=answers(found))
+
+    def _put_cards(self, name: str, found: Object) -> bool:
         before, node = self._known.get(name), read_node(found, self._rules)
         if isinstance(node, ImplausibleNode):
             return False  # the earlier content is better than nothing
@@ -72,12 +78,20 @@ class NodeLocations:
         self._gone.pop(name, None)
         return self._known[name] != before
 
-    def _drop(self, name: str) -> None:
+    def _set_answering(self, name: str, *, is_answering: bool) -> bool:
+        """Returns whether this has changed."""
+        did = name in self._answering
+        (self._answering.add if is_answering else self._answering.discard)(name)
+        return did != is_answering
+
+    def _drop(self, name: str) -> bool:
+        """Removes a node; returns whether it answered, since its cards are kept."""
         self._hashes.pop(name, None)
         if (node := self._known.pop(name, None)) is not None:
             self._gone[name] = node
             if len(self._gone) > _MOST_GONE:
                 self._gone.popitem(last=False)
+        return self._set_answering(name, is_answering=False)
 
 
 def _of_interest(node: Node) -> Node:

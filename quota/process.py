@@ -77,7 +77,7 @@ class QuotaService:
         )
         self._source = BudgetSource(access, self._quotas_changed)
         self._nodes = NodeLocations(access, options.capacity, self._nodes_changed)
-        self._pods = ChargedPods(access, options.dialects, self._nodes.get, self._pods_changed)
+        self._pods = ChargedPods(access, options.dialects, self._nodes.get, self._pods_changed, self._nodes.answers)
         may_decide = self._leadership.may_decide
         self._owner_retry = OwnerRetry(self._calls, options.dialects, may_decide, log)
         events = QuotaEvents(self._calls)
@@ -138,6 +138,7 @@ class QuotaService:
 
     def _nodes_changed(self) -> None:
         self._controller.nodes_changed()
+        self._pods.review(time.time())
 
     def _pods_changed(self, touched: Touched) -> None:
         self._controller.pods_changed(touched)
@@ -183,6 +184,7 @@ class QuotaService:
         keep: Sequence[Job] = (
             ("update ledgers", self._controller.run),
             ("expire reservations", partial(self._controller.expire, time.monotonic, self._is_stored)),
+            ("review deleted pods", self._pods.review_deleted),
             ("retry owners", self._owner_retry.run),
             ("admit gated pods", self._gate_admission.run),
             ("check consistency", self._consistency_check.run),

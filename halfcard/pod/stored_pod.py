@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -17,6 +18,17 @@ class StoredMetadata(PodMetadata, frozen=True, rename="camel"):
     resource_version: str = ""
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+
+    @property
+    def gone_by_s(self) -> float | None:
+        """Returns when a deleted pod should be gone, as native quota computes it; None where it is not deleted.
+
+        The grace period is in the time of the deletion already, and native quota adds it once more.
+        """
+        if self.deletion_timestamp is None or self.deletion_grace_period_seconds is None:
+            return None
+        return datetime.fromisoformat(self.deletion_timestamp).timestamp() + self.deletion_grace_period_seconds
 
 
 class StoredSpec(PodSpec, frozen=True, rename="camel"):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Final, Literal
 
 import msgspec
 
-from ..pod.stored_pod import Status, StoredMetadata, StoredPod, StoredSpec
+from ..pod.stored_pod import Status, StoredPod, StoredSpec
 
 _BEST_EFFORT: Final = "BestEffort"
 
@@ -59,17 +58,12 @@ class _PodStatus(Status, frozen=True, rename="camel"):
     qos_class: str = ""
 
 
-class _PodMetadata(StoredMetadata, frozen=True, rename="camel"):
-    deletion_grace_period_seconds: int | None = None
-
-
 _NO_SPEC: Final = _PodSpec()
 
 
 class QuotaPod(StoredPod, frozen=True, rename="camel"):
     """A pod with all that a ResourceQuota looks at."""
 
-    metadata: _PodMetadata | None = None
     spec: _PodSpec | None = None
     status: _PodStatus | None = None
 
@@ -95,12 +89,8 @@ class QuotaPod(StoredPod, frozen=True, rename="camel"):
 
     def is_released(self, now_s: float) -> bool:
         """Returns whether a stored pod is not charged any more: it has ended, or is stuck in its deletion."""
-        if self.is_over:
-            return True
-        meta = self.metadata
-        if meta is None or meta.deletion_timestamp is None or meta.deletion_grace_period_seconds is None:
-            return False
-        return now_s > datetime.fromisoformat(meta.deletion_timestamp).timestamp() + meta.deletion_grace_period_seconds
+        gone_by_s = self.meta.gone_by_s
+        return self.is_over or (gone_by_s is not None and now_s > gone_by_s)
 
 
 class ScopeRequirement(msgspec.Struct, frozen=True, rename="camel"):
