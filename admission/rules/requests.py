@@ -10,7 +10,7 @@ from typing import Final
 
 from halfcard import names
 from halfcard.added_resources import AddedResources, says, written
-from halfcard.claims import UNIT_MIB, WHOLE_CARD
+from halfcard.claims import MEMORY, WHOLE_CARD
 from halfcard.pod.card_preferences import POLICIES
 from halfcard.pod.requests import LIMITS, REQUESTS, RequestingContainer, ResourceRequest, shape_problems
 from halfcard.problems import (
@@ -119,7 +119,15 @@ def memory_fits_a_card(subject: Subject) -> Iterator[Problem]:
         )
         if most is not None and claim.memory_mib > most:
             where, got = f"{each.place.where}.resources", f"{claim.memory_mib} MiB a card"
-            yield rule.broken(where, got, f"use at most {most} MiB a card ({most // UNIT_MIB} units of {UNIT_MIB} MiB)")
+            yield rule.broken(where, got, f"use at most {most} MiB a card{_in_units(each, most)}")
+
+
+def _in_units(asked: RequestingContainer, card_mib: int) -> str:
+    """Returns the amount in the unit that the container writes, where that is not MiB."""
+    units = asked.request.dialect.units if asked.request.dialect is not None else {}
+    used = [units[ask.resource] for ask in asked.request.asks if ask.resource in units]
+    size = next((unit.size for unit in used if unit.counted == MEMORY), 1)
+    return "" if size == 1 else f" ({card_mib // size} units of {size} MiB)"
 
 
 def core_limit_is_valid(subject: Subject) -> Iterator[Problem]:

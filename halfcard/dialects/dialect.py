@@ -3,41 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from ..cards import Card, CardLimit
-from ..claims import Claim, Unit
-from ..problems import QUANTITY, Problem, Rule
+from ..claims import MEMORY, Claim, Unit
+from ..problems import QUANTITY, Problem
 from ..quantity import NANOS, InvalidQuantity, Quantity
+from .amounts import AmountRefusal, ParsedAmount
+from .memory_amount import is_many, rounded_down, units_of
 from .record import PeerRecord
+
+__all__ = ["MAX_AMOUNT", "AmountRefusal", "Dialect", "ParsedAmount", "at", "read_text", "whole_number"]
 
 MAX_AMOUNT: Final = 2**31 - 1
 """Common node agents keep amounts in 32 bits; larger amounts would wrap to small ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedAmount:
-    """An amount in the resource's own unit.
-
-    Attributes:
-        amount: the number to store.
-        note: how the amount was rounded, for a warning; empty where it was not.
-        hint: what people often mean by such an amount, for a warning; empty for none.
-    """
-
-    amount: int
-    note: str = ""
-    hint: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AmountRefusal:
-    """The amount has no meaning, or two."""
-
-    rule: Rule
-    fix: str
 
 
 class Dialect:
@@ -100,11 +80,15 @@ class Dialect:
 
     def read(self, resource: str, quantity: Quantity) -> ParsedAmount | AmountRefusal:
         """Reads a written amount. Reading the result again must give the same result."""
-        return whole_number(quantity)
+        unit = self.units.get(resource)
+        is_memory = unit is not None and unit.counted == MEMORY and is_many(quantity)
+        return units_of(quantity, unit.size, QUANTITY) if unit and is_memory else whole_number(quantity)
 
     def read_total(self, resource: str, quantity: Quantity) -> ParsedAmount | AmountRefusal:
         """Reads an amount in the budget of a namespace, which may be any number of cards."""
-        return whole_number(quantity)
+        unit = self.units.get(resource)
+        reading = self.read(resource, quantity)
+        return rounded_down(reading, quantity, unit.size) if unit else reading
 
     def implied(self, amounts: Mapping[str, int]) -> Mapping[str, int]:
         """Returns resources that these amounts require and that the container does not list."""

@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from .. import names
-from ..claims import CARDS, CORES, MEMORY, Claim, Unit
-from ..problems import ONE_KIND, PER_CENT, Problem
-from .dialect import Dialect, at
+from ..claims import CARDS, CORES, MEMORY, WHOLE_CARD, Claim, Unit
+from ..problems import ONE_KIND, PER_CENT, QUANTITY, Problem
+from ..quantity import NANOS, Quantity
+from .dialect import AmountRefusal, Dialect, ParsedAmount, at, whole_number
 
 HAMI_WORDS: Final = frozenset({names.HAMI_GPUMEM, names.HAMI_GPUMEM_PERCENTAGE, names.HAMI_GPUCORES})
 
@@ -28,6 +29,9 @@ class Hami(Dialect):
         {names.NVIDIA_GPU: 2, names.HAMI_GPUMEM: 3000, names.HAMI_GPUCORES: 30},
         {names.NVIDIA_GPU: 1, names.HAMI_GPUMEM_PERCENTAGE: 50},
     )
+
+    def read(self, resource: str, quantity: Quantity) -> ParsedAmount | AmountRefusal:
+        return part_of_card(quantity) if resource == names.NVIDIA_GPU else super().read(resource, quantity)
 
     def speaks(self, asked: Collection[str]) -> bool:
         return not HAMI_WORDS.isdisjoint(asked)
@@ -62,3 +66,13 @@ class Hami(Dialect):
             dialect=self.name,
             memory_pct=amounts.get(names.HAMI_GPUMEM_PERCENTAGE) or None,
         )
+
+
+def part_of_card(quantity: Quantity) -> ParsedAmount | AmountRefusal:
+    """Reads a number of cards; of a fraction it says how a part of a card is requested."""
+    if not 0 < quantity.nanos < NANOS:
+        return whole_number(quantity)
+    cores = -(-quantity.nanos * WHOLE_CARD // NANOS)
+    return AmountRefusal(
+        QUANTITY, f"use 1, with {names.HAMI_GPUCORES}: {cores} and {names.HAMI_GPUMEM} in MiB for a part of a card"
+    )

@@ -8,8 +8,9 @@ from typing import Final
 from .. import names
 from ..claims import CARDS, SHARES, Claim, Part, Unit, whole_cards
 from ..problems import ONE_KIND, Problem
-from .dialect import Dialect, at
-from .hami import HAMI_WORDS
+from ..quantity import Quantity
+from .dialect import AmountRefusal, Dialect, ParsedAmount, at
+from .hami import HAMI_WORDS, part_of_card
 
 
 class Nvidia(Dialect):
@@ -25,6 +26,9 @@ class Nvidia(Dialect):
         if names.NVIDIA_GPU_SHARED in asked:
             return True
         return names.NVIDIA_GPU in asked and HAMI_WORDS.isdisjoint(asked)
+
+    def read(self, resource: str, quantity: Quantity) -> ParsedAmount | AmountRefusal:
+        return part_of_card(quantity) if resource == names.NVIDIA_GPU else super().read(resource, quantity)
 
     def check(self, amounts: Mapping[str, int], where: str) -> Iterator[Problem]:
         if amounts.get(names.NVIDIA_GPU) and amounts.get(names.NVIDIA_GPU_SHARED):

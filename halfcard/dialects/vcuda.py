@@ -13,10 +13,9 @@ from ..problems import CORES as CORES_RULE
 from ..problems import MEMORY_ALONE, MEMORY_UNITS, QUOTA_CORES, SHARE_NEEDS_MEMORY, Problem
 from ..quantity import NANOS, Quantity
 from .dialect import MAX_AMOUNT, AmountRefusal, Dialect, ParsedAmount, at, whole_number
+from .memory_amount import MOST_UNITS, is_bytes, rounded_down, units_of
 from .record import NOT_UNDERSTOOD, Named, PeerRecord, PlacedPod, indices, split
 
-_MIB: Final = 2**20
-_UNIT_BYTES: Final = UNIT_MIB * _MIB
 _HUNDREDTH: Final = NANOS // 100
 _MOST_CARDS: Final = MAX_AMOUNT // WHOLE_CARD
 
@@ -67,7 +66,11 @@ class Vcuda(Dialect):
         return _read_cores(quantity) if resource == self.core else _read_memory(quantity)
 
     def read_total(self, resource: str, quantity: Quantity) -> ParsedAmount | AmountRefusal:
-        return _read_total_cores(quantity) if resource == self.core else _read_total_memory(quantity)
+        return (
+            _read_total_cores(quantity)
+            if resource == self.core
+            else rounded_down(_read_memory(quantity), quantity, UNIT_MIB)
+        )
 
     def check(self, amounts: Mapping[str, int], where: str) -> Iterator[Problem]:
         cores, memory = amounts.get(self.core, 0), amounts.get(self.memory, 0)
@@ -76,11 +79,12 @@ class Vcuda(Dialect):
         if 0 < cores < WHOLE_CARD and not memory:
             yield SHARE_NEEDS_MEMORY.broken(
                 at(where, self.memory),
-                None,
+                amounts.get(self.memory),
                 f"add {self.memory}, such as 5Gi or 20 units of {UNIT_MIB} MiB",
             )
         if memory and not cores and not self.memory_alone:
-            yield MEMORY_ALONE.broken(at(where, self.core), None, f"add {self.core}: 1-99 for a share of one card")
+            fix = f"add {self.core}: 1-99 for a share of one card"
+            yield MEMORY_ALONE.broken(at(where, self.core), amounts.get(self.core), fix)
 
     def claim(self, amounts: Mapping[str, int]) -> Claim | None:
         cores, memory = amounts.get(self.core, 0), amounts.get(self.memory, 0)
@@ -121,27 +125,14 @@ def _nearest_cards(cores: int) -> str:
 
 
 def _read_memory(quantity: Quantity) -> ParsedAmount | AmountRefusal:
-    """Reads bytes where the amount can only be bytes, judged by the API server's own spelling.
-
-    A decimal suffix proves nothing: the API server itself writes 1000 as 1k.
-    """
-    if quantity.nanos >= _MIB * NANOS or (quantity.nanos > 0 and str(quantity).endswith("i")):
-        return _read_bytes(quantity)
+    if is_bytes(quantity):
+        return units_of(quantity, UNIT_MIB, MEMORY_UNITS)
     reading = whole_number(quantity)
     if isinstance(reading, ParsedAmount):
         return reading
     return AmountRefusal(
-        MEMORY_UNITS, f"use {max(0, min(_MIB - 1, -(-quantity.nanos // NANOS)))}, or a suffix such as Gi"
+        MEMORY_UNITS, f"use {max(0, min(MOST_UNITS, -(-quantity.nanos // NANOS)))}, or a suffix such as Gi"
     )
-
-
-def _read_bytes(quantity: Quantity) -> ParsedAmount | AmountRefusal:
-    units, rest = divmod(quantity.nanos, _UNIT_BYTES * NANOS)
-    units += 1 if rest else 0
-    if units >= _MIB:  # as many units would be read as bytes the next time
-        return AmountRefusal(MEMORY_UNITS, "use fewer: no card has 256 TiB")
-    note = f"{quantity} was rounded up to {units} units of {UNIT_MIB} MiB" if rest else ""
-    return ParsedAmount(units, note)
 
 
 def _read_total_cores(quantity: Quantity) -> ParsedAmount | AmountRefusal:
@@ -153,15 +144,6 @@ def _read_total_cores(quantity: Quantity) -> ParsedAmount | AmountRefusal:
         return reading
     below = max(0, min(quantity.nanos // _HUNDREDTH, MAX_AMOUNT - 1))
     return AmountRefusal(QUOTA_CORES, f"use {below} or {below + 1}")
-
-
-def _read_total_memory(quantity: Quantity) -> ParsedAmount | AmountRefusal:
-    """Rounds down: a budget never allows more than was written."""
-    reading = _read_memory(quantity)
-    if isinstance(reading, ParsedAmount) and reading.note:
-        units = reading.amount - 1
-        return ParsedAmount(units, f"{quantity} was rounded down to {units} units of {UNIT_MIB} MiB")
-    return reading
 
 
 # --- the record: indices per container, under the domain of the resources --------------------------------------------

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 from ..claims import Claim
 from ..dialects import INCOMPATIBLE, AmountRefusal, Dialect, Dialects, ParsedAmount, read_text
 from ..problems import CORES, MEMORY_UNITS, MIXED_CONTAINER, MIXED_POD, NOT_EQUAL, QUANTITY, SMALL_CORES, Problem
-from ..quantity import Quantity
+from ..quantity import NANOS, Quantity
+from .misspellings import respelled
 from .spec import Amounts, ContainerPath, Pod, places
 
 LIMITS, REQUESTS = "limits", "requests"
@@ -135,8 +136,10 @@ def claims(asked: tuple[RequestingContainer, ...]) -> tuple[Claim, ...]:
 def shape_problems(asked: tuple[RequestingContainer, ...]) -> Iterator[Problem]:
     """Yields the problems of the amounts, container by container, then between containers."""
     for each in asked:
+        asked_for = {ask.resource for ask in each.request.asks}
         for problem in each.request.problems:
-            yield replace(problem, where=f"{each.place.where}.{problem.where}")
+            others = [name for side in (LIMITS, REQUESTS) for name in each.amounts(side) if name not in asked_for]
+            yield replace(respelled(problem, others), where=f"{each.place.where}.{problem.where}")
     spoken = {request.claim.dialect for _, request in asked if request.claim}
     for pair in INCOMPATIBLE:
         if pair <= spoken:
@@ -179,7 +182,7 @@ def _read_resource(
     """Reads one resource from limits and requests; a missing side equals the other."""
     readings = {side: read_text(dialect.read, resource, text) for side, text in spellings.items()}
     refused = [
-        reading.rule.broken(_field(side, resource), spellings[side], reading.fix)
+        reading.rule.broken(_field(side, resource), _as_people_write(spellings[side]), reading.fix)
         for side, reading in readings.items()
         if isinstance(reading, AmountRefusal)
     ]
@@ -191,6 +194,14 @@ def _read_resource(
     first = understood[0]
     ask = ResourceRequest(resource, first.amount, spellings.get(LIMITS), spellings.get(REQUESTS), note, first.hint)
     return ask, problems
+
+
+def _as_people_write(text: str) -> str:
+    """Returns 0.5 for 500m, which the API server makes of it."""
+    if not text.removesuffix("m").isdecimal() or not text.endswith("m"):
+        return text
+    whole, rest = divmod(Quantity.parse(text).nanos, NANOS)
+    return f"{whole}.{rest:09}".rstrip("0").rstrip(".")
 
 
 def _told_once(problems: list[Problem], spellings: Mapping[str, str]) -> list[Problem]:
@@ -217,10 +228,11 @@ def _understood(
     if len(speakers) > 1:
         return ContainerRequest(asks, (*problems, _mixed(speakers)))
     dialect = speakers[0]
-    implied = dialect.implied({ask.resource: ask.amount for ask in asks})
+    amounts = {ask.resource: ask.amount for ask in asks}
+    implied = dialect.implied(amounts)
     return ContainerRequest(
         asks,
-        (*problems, *dialect.check(positive, "resources")) if _all_read(problems) else problems,
+        (*problems, *dialect.check(amounts, "resources")) if _all_read(problems) else problems,
         tuple(ResourceRequest(resource, amount) for resource, amount in implied.items()),
         dialect,
         dialect.claim(positive | dict(implied)),

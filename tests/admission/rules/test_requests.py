@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -84,7 +84,7 @@ def test_amounts_that_cannot_work_are_refused_by_both_calls(amounts: Json, wante
 )
 def test_the_refusal_names_the_nearest_valid_values(resource: str, got: str, nearest: list[str]) -> None:
     (problem,) = mutate(pod_of(of({CORE: "30", MEMORY: "20", resource: got}))).problems
-    assert problem.got == got
+    assert problem.got == ("19.5" if got == "19500m" else got)
     assert problem.where.endswith(f'["{resource}"]')
     assert all(f" {value}" in f"{problem.fix} " for value in nearest)
 
@@ -175,6 +175,19 @@ def test_a_share_larger_than_the_largest_card_is_refused_and_whole_cards_are_war
     ):
         assert codes(verdict) == refused
         assert warned_codes(verdict) == warned
+
+
+LARGEST: Final = {
+    "gpu-manager's units": (gpu("30", "65"), "use at most 16384 MiB a card (64 units of 256 MiB)"),
+    "gpushare's GiB": (of({names.ALIYUN_GPU_MEM: "17"}), "use at most 16384 MiB a card (16 units of 1024 MiB)"),
+    "MiB": (of({names.VOLCANO_GPU_MEMORY: "16385"}), "use at most 16384 MiB a card"),
+}
+
+
+@pytest.mark.parametrize(("container_now", "fix"), LARGEST.values(), ids=LARGEST)
+def test_the_most_memory_of_a_card_is_named_in_the_unit_of_the_resource(container_now: Json, fix: str) -> None:
+    (problem,) = validate(pod_of(container_now), cluster=cards(16384)).problems
+    assert problem.fix == fix
 
 
 def test_where_no_card_is_known_memory_is_not_checked() -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halfcard import names
+from halfcard.claims import MEMORY
 from halfcard.dialects import ALL, AmountRefusal, Dialect, Dialects, ParsedAmount
 from halfcard.dialects.dialect import MAX_AMOUNT
 from halfcard.problems import CORES, MEMORY_UNITS, QUANTITY, QUOTA_CORES, Rule
@@ -237,10 +238,28 @@ def test_other_dialects_refuse_fractions(dialect: Dialect, resource: str, text: 
 
 
 @pytest.mark.parametrize(("dialect", "resource"), PLAIN, ids=lambda it: getattr(it, "name", it))
-def test_a_byte_suffix_on_a_count_is_refused_with_the_amount_without_it(dialect: Dialect, resource: str) -> None:
-    refusal = read(resource, "5Gi", dialect)
+def test_a_byte_suffix_is_converted_where_memory_is_counted_and_else_refused(dialect: Dialect, resource: str) -> None:
+    unit, refusal = dialect.units.get(resource), read(resource, "5Gi", dialect)
+    if unit is not None and unit.counted == MEMORY:
+        assert refusal == ParsedAmount(5 * 1024 // unit.size)
+        return
     assert isinstance(refusal, AmountRefusal)
     assert "without a suffix" in refusal.fix
+
+
+def test_bytes_of_gpushare_are_rounded_up_in_a_pod_and_down_in_a_quota() -> None:
+    (gpushare,) = [dialect for dialect in ALL if dialect.name == "aliyun"]
+    up = gpushare.read(names.ALIYUN_GPU_MEM, Quantity.parse("5000Mi"))
+    down = gpushare.read_total(names.ALIYUN_GPU_MEM, Quantity.parse("5000Mi"))
+    assert up == ParsedAmount(5, "5000Mi was rounded up to 5 units of 1024 MiB")
+    assert down == ParsedAmount(4, "5000Mi was rounded down to 4 units of 1024 MiB")
+
+
+@pytest.mark.parametrize("dialect", ["nvidia", "hami"])
+def test_a_fraction_of_a_card_is_answered_with_how_a_part_is_requested(dialect: str) -> None:
+    refusal = read(names.NVIDIA_GPU, "0.5", Dialects().by_name[dialect])
+    assert isinstance(refusal, AmountRefusal)
+    assert refusal.fix == "use 1, with nvidia.com/gpucores: 50 and nvidia.com/gpumem in MiB for a part of a card"
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------

@@ -41,9 +41,9 @@ def limit(word: str) -> str:
 BROKEN: Final[dict[str, tuple[dict[str, Any], list[tuple[Rule, str, str | None]]]]] = {
     "one and a half cards": ({"core": 150}, [(CORES, "core", "150")]),
     "a share without memory": ({"core": 30}, [(SHARE_NEEDS_MEMORY, "memory", None)]),
-    "a share with no memory": ({"core": 30, "memory": 0}, [(SHARE_NEEDS_MEMORY, "memory", None)]),
+    "a share with no memory": ({"core": 30, "memory": 0}, [(SHARE_NEEDS_MEMORY, "memory", "0")]),
     "memory alone": ({"memory": 20}, [(MEMORY_ALONE, "core", None)]),
-    "memory beside no share": ({"core": 0, "memory": 20}, [(MEMORY_ALONE, "core", None)]),
+    "memory beside no share": ({"core": 0, "memory": 20}, [(MEMORY_ALONE, "core", "0")]),
     "tuya's share without memory": ({"tuya_core": 30}, [(SHARE_NEEDS_MEMORY, "tuya_memory", None)]),
     "volcano's share and cards": (
         {"gpu_memory": 1024, "gpu_number": 1},
