@@ -62,7 +62,7 @@ test-upgrade: cluster-tools ## upgrade from the newest tag, or the commit HALFCA
 soak: cluster-tools ## load and failures of replicas, quotas, certificates and placement for 25 minutes
 	@$(PY) -m tests.cluster.soak --minutes 10
 	@HALFCARD_QUOTA_ROUNDS=5 HALFCARD_QUOTA_CREATES=10000 $(PY) -m pytest -q -s tests/cluster/test_gpu_quota_burst.py
-	@HALFCARD_CERTS_CREATES=25000 $(PY) -m pytest -q -s tests/cluster/test_certs.py -k rotation
+	@HALFCARD_CERTS_CREATES=25000 $(PY) -m pytest -q -s tests/cluster/test_certs.py -k "rotation or replaced_under_load"
 	@HALFCARD_CHURN_PODS=2000 $(PY) -m pytest -q -s tests/cluster/test_extender_churn.py
 
 load: cluster-tools ## place 20,000 pods on 5,000 nodes with a real scheduler

@@ -19,13 +19,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from halfcard.cluster_view import ClusterView
 from halfcard.problems import printable
 from serving.direct_routes import DirectRoutes
-from serving.large_bodies import LargeBodies
+from serving.large_bodies import LargeBodies, is_large
 from serving.log import Log
 from serving.request_body import JSON, RefusedRequest, body_in_time, check_head, respond
 
 from . import wire
-from .body_bounds import MAX_BODY_BYTES, check_cost
 from .dispatch import STAGES, decide
+from .entry.body_bounds import MAX_BODY_BYTES, check_cost
 from .gates import Gate
 from .metrics import WebhookMetrics
 from .policy import AdmissionPolicy
@@ -74,9 +74,12 @@ class Endpoint:
     async def _respond(self, scope: Scope, receive: Receive) -> tuple[int, bytes, bytes]:
         try:
             check_head(scope, MAX_BODY_BYTES)
+            if not is_large(scope):
+                return 200, JSON, await self._judge(await body_in_time(scope, receive, MAX_BODY_BYTES))
             async with self.large.place(scope):
                 body = await body_in_time(scope, receive, MAX_BODY_BYTES)
                 check_cost(body)
+                await self.large.turn()
                 return 200, JSON, await self._judge(body)
         except RefusedRequest as refused:
             return self._failed(refused.status, str(refused))
@@ -86,11 +89,10 @@ class Endpoint:
             return self._bug()
 
     async def _judge(self, body: bytes) -> bytes:
-        async with self.large.turn(body):
-            start = time.perf_counter()
-            review = wire.read(body)
-            write = decode_write(review.request, self.policy)
-            verdict = decide(self.path, write, self.policy, self.cluster())
+        start = time.perf_counter()
+        review = wire.read(body)
+        write = decode_write(review.request, self.policy)
+        verdict = decide(self.path, write, self.policy, self.cluster())
         if self.gate is not None and write is not None and verdict.allowed:
             verdict = await self.gate(write, verdict)
         answer = wire.answer(review, verdict)

@@ -7,6 +7,7 @@ import secrets
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -30,6 +31,7 @@ from serving.log import Log, utc_now
 from serving.tls import ReloadingContext
 
 from .endpoint import admission_app
+from .entry.callers import ProvenCallers, TokenFile
 from .gates import Gate, in_turn
 from .metrics import WebhookMetrics
 from .policy import AdmissionPolicy
@@ -87,7 +89,12 @@ class QuotaParts:
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Everything a running webhook consists of; without `budgets` it enforces no quota."""
+    """Everything a running webhook consists of.
+
+    Attributes:
+        tokens: those that callers must show; None where the TLS context requires a client certificate.
+        budgets: None where no quota is enforced.
+    """
 
     policy: AdmissionPolicy
     source: ClusterSource
@@ -95,6 +102,7 @@ class Webhook:
     addresses: WebhookAddresses
     stopping: StopTimings
     log: Log
+    tokens: TokenFile | None
     budgets: QuotaParts | None = None
 
     async def run(
@@ -107,6 +115,7 @@ class Webhook:
         """Serves until the process is asked to stop; `jobs` run at the same time."""
         own: Sequence[Job] = (
             ("follow the cluster", self.source.watch),
+            *(() if self.tokens is None else (("read caller tokens", partial(self.tokens.watch, self.log)),)),
             *(self.budgets.jobs() if self.budgets is not None else ()),
             report_problems(self._problems, self.log),
         )
@@ -140,6 +149,8 @@ class Webhook:
         app = admission_app(
             policy=self.policy, cluster=self.source.view, metrics=metrics, log=self.log, gates=self._gates()
         )
+        if self.tokens is not None:
+            app = ProvenCallers(app, self.tokens, metrics, self.log)
         health = health_app(checks={"quotas": self._unready}, lifecycle=lifecycle, registry=registry)
         gc.freeze()  # objects made at start-up live as long as the process: no collection has to visit them
         where = self.addresses

@@ -20,6 +20,7 @@ from certs.certificate_folder import CertificateFiles, ensure
 from certs.server_names import server_names
 from cli.serve import announce
 from halfcard import names
+from halfcard.caller_tokens import WITHOUT
 from serving.direct_routes import DirectRoutes
 from serving.lifecycle import Lifecycle, run
 from serving.listener import Listener, serve
@@ -57,7 +58,7 @@ async def _serve(files: CertificateFiles, lifecycle: Lifecycle, log: Log) -> Non
     tls = ReloadingContext(TlsFiles(files.certificate, files.key))
     gc.freeze()
     listeners = [Listener(ADMISSION, "127.0.0.1", 0, app, tls), Listener(STATUS, "127.0.0.1", 0, app)]
-    await serve(listeners, lifecycle=lifecycle, log=log, on_ready=lambda found: announce(found, files.ca))
+    await serve(listeners, lifecycle=lifecycle, log=log, on_ready=lambda found: announce(found, WITHOUT, files.ca))
 
 
 if __name__ == "__main__":

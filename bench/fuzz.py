@@ -134,16 +134,16 @@ async def _send(server: Server, plan: Plan, numbers: Iterator[int], *, tally: Ta
         if not connection.is_open:
             await connection.end()
             connection = await Connection.open(server.port, server.tls())
-        await _send_one(connection, plan, number, tally=tally)
+        await _send_one(server, connection, plan, number, tally=tally)
         _progress(server, plan, tally)
     await connection.end()
 
 
-async def _send_one(connection: Connection, plan: Plan, number: int, *, tally: Tally) -> None:
+async def _send_one(server: Server, connection: Connection, plan: Plan, number: int, *, tally: Tally) -> None:
     sent = plan.case(number)
     try:
         async with asyncio.timeout(MOST_WAIT_S):
-            answer = await connection.ask(sent.request())
+            answer = await connection.ask(server.addressed(sent.request()))
     except TimeoutError:
         tally.violations.append(_violation(f"no answer in {MOST_WAIT_S:g} s", plan, number, case=sent))
     except (Dropped, OSError) as error:

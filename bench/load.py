@@ -50,7 +50,7 @@ async def _calls(server: Server, connection: Connection, request: Request, *, nu
         if not connection.is_open:
             await connection.end()
             connection = await Connection.open(server.port, server.tls())
-        answer = await connection.ask(request(number))
+        answer = await connection.ask(server.addressed(request(number)))
         _require_allowed(answer)
         taken.append(answer.seconds)
     await connection.end()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
-from admission.body_bounds import MAX_BODY_BYTES
+from admission.entry.body_bounds import MAX_BODY_BYTES
 from halfcard import names
 
 from . import reviews

@@ -26,12 +26,17 @@ _LOG_TAIL: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A child process that has reported ready."""
+    """A child process that has reported ready; `prefix` comes before each path, such as a caller token."""
 
     process: subprocess.Popen[bytes]
     port: int
     ca: Path | None
     start_s: float
+    prefix: str = ""
+
+    def addressed(self, request: bytes) -> bytes:
+        """Returns a request with the prefix before its path."""
+        return request.replace(b" /", b" %s/" % self.prefix.encode(), 1)
 
     def cpu_s(self) -> float:
         return cpu_s(self.process.pid)
@@ -113,7 +118,8 @@ def _first_line(process: subprocess.Popen[bytes], log: Path) -> bytes:
 def _ready(process: subprocess.Popen[bytes], line: bytes, start_s: float) -> Server:
     told = json.loads(line)
     url, ca = told.get("admission") or told.get("extender") or told["agent"], told.get("ca")
-    return Server(process, urlsplit(url).port or 0, Path(ca) if ca else None, start_s)
+    where = urlsplit(url)
+    return Server(process, where.port or 0, Path(ca) if ca else None, start_s, where.path)
 
 
 @contextmanager

@@ -15,6 +15,8 @@ from certs.metrics import CertificateMetrics
 from certs.reconcile import kind_of
 from certs.registration import RegisteredWebhooks, WebhookRegistration, slices_path
 from certs.store import ApiStore
+from certs.tokens.token_plan import IN_AN_INSTALLATION, TokenRules
+from certs.tokens.token_rotation import TokenRotation, callers_secret
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from kube.api.informer import Informer, follow_jobs
@@ -42,6 +44,7 @@ class CertificateService:
         log: Log,
         *,
         registered: RegisteredWebhooks,
+        token_rules: TokenRules = IN_AN_INSTALLATION,
         every_s: float = EVERY_S,
     ) -> None:
         self._status = status
@@ -50,7 +53,14 @@ class CertificateService:
         self._registry = CollectorRegistry()
         metrics, on_change = CertificateMetrics(self._registry, chains), partial(report, self._calls, log)
         store = ApiStore(self._calls)
-        self._registration = WebhookRegistration(store, self._calls, registered, self._report_write, log)
+        self._registration = WebhookRegistration(
+            store,
+            self._calls,
+            TokenRotation(store, callers_secret(registered.namespace), log, token_rules),
+            registered,
+            self._report_write,
+            log,
+        )
         self._namespace = registered.namespace
         self._metrics = metrics
         self._controller = ChainsController(

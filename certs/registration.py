@@ -1,9 +1,12 @@
-"""Keeps the webhook configurations: registers the webhooks once a replica serves them, and repairs edits."""
+"""Keeps the webhook configurations: registers the webhooks once a replica serves them, repairs edits, and replaces the
+caller token in their paths.
+"""
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -12,9 +15,12 @@ import msgspec
 from certs.chains import ObjectPath
 from certs.objects import CA_CRT, Object
 from certs.reconcile import kind_of
-from certs.registration_plan import RegistrationStep, Wait, Write, plan_registration
+from certs.registration_plan import RegistrationStep, Wait, Write, is_rolled_out, plan_registration, with_token
 from certs.store import Store, StoreError
+from certs.tokens.token_plan import registered_tokens, token_to_register
+from certs.tokens.token_rotation import TokenRotation
 from halfcard import names
+from halfcard.caller_tokens import WITHOUT
 from kube.api.calls import ApiCalls, NoAnswerError
 from serving.log import Log
 
@@ -23,6 +29,7 @@ OnWrite = Callable[[ObjectPath, str], Awaitable[None]]
 
 class _Conditions(msgspec.Struct):
     ready: bool | None = None
+    terminating: bool | None = None
 
 
 class _Endpoint(msgspec.Struct):
@@ -39,6 +46,10 @@ class _Slice(msgspec.Struct):
         """Returns whether an endpoint is ready; an unknown state counts as ready, as in the API's own rule."""
         return any(each.conditions.ready is not False for each in self.endpoints or ())
 
+    @property
+    def is_ending(self) -> bool:
+        return any(each.conditions.terminating for each in self.endpoints or ())
+
 
 class _Slices(msgspec.Struct):
     items: list[_Slice]
@@ -46,6 +57,10 @@ class _Slices(msgspec.Struct):
 
 def slices_path(namespace: str) -> str:
     return f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
+
+
+def _deployment(namespace: str) -> ObjectPath:
+    return ObjectPath(f"/apis/apps/v1/namespaces/{namespace}/deployments", names.ADMISSION_SERVICE)
 
 
 def _of_the_webhook() -> str:
@@ -76,6 +91,7 @@ class WebhookRegistration:
 
     store: Store
     calls: ApiCalls
+    tokens: TokenRotation
     wanted: RegisteredWebhooks
     on_write: OnWrite
     log: Log
@@ -90,13 +106,35 @@ class WebhookRegistration:
         return next((f"the webhooks are not registered: {each.reason}" for each in waits), None)
 
     async def reconcile(self) -> None:
-        for place, webhooks in self.wanted.webhooks.items():
-            try:
-                self._checked[place] = await self._reconcile(place, webhooks)
-            except (StoreError, NoAnswerError) as error:
-                self._log_once(place, str(error))
-            except Exception:  # noqa: BLE001 - a bug with one object must not stop the renewal of certificates
-                self._log_once(place, f"this is a bug, please report it: {traceback.format_exc()}")
+        async with self._logging(self.tokens.place):
+            token = await self._token()
+            for place, webhooks in self.wanted.webhooks.items():
+                async with self._logging(place):
+                    self._checked[place] = await self._reconcile(place, with_token(webhooks, token))
+
+    @asynccontextmanager
+    async def _logging(self, place: ObjectPath) -> AsyncIterator[None]:
+        """Logs what fails with one object; the others, and the certificates, go on."""
+        try:
+            yield
+        except (StoreError, NoAnswerError) as error:
+            self._log_once(place, str(error))
+        except Exception:  # noqa: BLE001 - a bug must not stop the renewal of certificates
+            self._log_once(place, f"this is a bug, please report it: {traceback.format_exc()}")
+
+    async def _token(self) -> str:
+        """Returns the caller token to register; the configurations are read before the tokens that they name."""
+        found = [await self.store.read(place) for place in self.wanted.webhooks]
+        held = await self.tokens.reconcile(registered_tokens(found))
+        is_replaced = WITHOUT not in held.registered or await self._is_replaced()
+        return token_to_register(held, self.tokens.rules, now=self.tokens.clock(), is_replaced=is_replaced)
+
+    async def _is_replaced(self) -> bool:
+        """Returns whether all replicas, also ending ones, know of caller tokens; without a Deployment they do."""
+        deployment = await self.store.read(_deployment(self.wanted.namespace))
+        return deployment is None or (
+            is_rolled_out(deployment) and not any(each.is_ending for each in await self._slices())
+        )
 
     async def _reconcile(self, place: ObjectPath, webhooks: list[Object]) -> RegistrationStep:
         configuration = await self.store.read(place)
@@ -107,7 +145,8 @@ class WebhookRegistration:
         self._log_once(place, step.reason if isinstance(step, Wait) else "")
         if isinstance(step, Write) and await self.store.patch(place, step.patch):
             self.log.event("webhooks written", object=f"{kind_of(place)} {place.name}", reason=step.reason)
-            await self.on_write(place, step.reason)
+            if not step.is_routine:
+                await self.on_write(place, step.reason)
         return step
 
     async def _bundle(self) -> str:
@@ -115,10 +154,13 @@ class WebhookRegistration:
         return str(((secret or {}).get("data") or {}).get(CA_CRT, ""))
 
     async def _is_served(self) -> bool:
+        return any(each.is_ready for each in await self._slices())
+
+    async def _slices(self) -> list[_Slice]:
         answer = await self.calls.get(slices_path(self.wanted.namespace) + _of_the_webhook())
         if answer.status != HTTPStatus.OK:
             raise StoreError(f"reading the endpoints of {names.ADMISSION_SERVICE}: {answer.status} {answer.message()}")
-        return any(each.is_ready for each in msgspec.json.decode(answer.body, type=_Slices).items)
+        return msgspec.json.decode(answer.body, type=_Slices).items
 
     def _log_once(self, place: ObjectPath, reason: str) -> None:
         """Logs a reason that was not the last one."""

@@ -6,13 +6,15 @@ A missing configuration is never created: deleting it switches the webhooks off,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from certs.chains import CONFIGURATIONS, ObjectPath
 from certs.objects import Object
+from halfcard import names
+from halfcard.caller_tokens import path_with, split_path
 from halfcard.webhook_configurations import configurations
 from settings.installation import Settings
 
@@ -20,10 +22,11 @@ _CA_BUNDLE: Final = "caBundle"
 
 
 class Write(NamedTuple):
-    """The JSON patch that registers or repairs, and why."""
+    """The JSON patch that registers or repairs, and why; `is_routine`: it replaces only the caller token."""
 
     patch: bytes
     reason: str
+    is_routine: bool = False
 
 
 class Wait(NamedTuple):
@@ -54,6 +57,27 @@ def _complete(webhook: Object) -> Object:
     return {"objectSelector": {}, **webhook, "rules": rules}
 
 
+def with_token(webhooks: Sequence[Object], token: str) -> list[Object]:
+    """Returns the webhooks with a caller token in their paths."""
+    return [_with_path(each, lambda path: path_with(token, path)) for each in webhooks]
+
+
+def _with_path(webhook: Object, change: Callable[[str], str]) -> Object:
+    client = webhook.get("clientConfig") or {}
+    service = client.get("service") or {}
+    changed = {**service, "path": change(str(service.get("path", "")))}
+    return {**webhook, "clientConfig": {**client, "service": changed}} if service else webhook
+
+
+def is_rolled_out(deployment: Object) -> bool:
+    """Returns whether every replica of the webhook is of a version that reads caller tokens."""
+    spec, status = deployment["spec"], deployment.get("status") or {}
+    volumes = spec["template"]["spec"].get("volumes") or ()
+    is_new = any((each.get("secret") or {}).get("secretName") == names.ADMISSION_CALLERS for each in volumes)
+    is_seen = status.get("observedGeneration", 0) >= deployment["metadata"].get("generation", 0)
+    return is_new and is_seen and status.get("updatedReplicas", 0) == status.get("replicas", 0)
+
+
 def plan_registration(
     configuration: Object | None, wanted: Sequence[Object], *, bundle: str, is_served: bool
 ) -> RegistrationStep:
@@ -68,14 +92,19 @@ def plan_registration(
     if configuration is None:
         return Wait("it was deleted; `helm upgrade` and `kubectl apply` create it again", is_chosen=True)
     found = configuration.get("webhooks") or []
-    difference = _difference(found, wanted)
-    if not difference:
+    difference = _difference(list(map(_without_token, found)), list(map(_without_token, wanted)))
+    if not difference and not _difference(found, wanted):
         return None
     if not found and not is_served:
         return Wait("no replica of the webhook is ready")
     if not found and not bundle:
         return Wait("the webhook's certificate names no CA")
-    return Write(_patch(configuration, wanted, bundle), difference)
+    patch = _patch(configuration, wanted, bundle)
+    return Write(patch, difference or "the caller token was replaced", is_routine=not difference)
+
+
+def _without_token(webhook: Object) -> Object:
+    return _with_path(webhook, lambda path: split_path(path)[1])
 
 
 def _difference(found: Sequence[Object], wanted: Sequence[Object]) -> str:

@@ -23,7 +23,7 @@ def read_object(manifest: str, file: str) -> dict[str, Any]:
 
 def open_story(screen: Screen, ready: dict[str, Any], seconds: float) -> None:
     screen.line(screen.paint("Halfcard: GPUs on Kubernetes, shared in fractions of a card", Colour.BOLD))
-    screen.line(f"The webhook is up at {ready['admission']} ({seconds:.1f} s, TLS by its own CA).")
+    screen.line(f"The webhook is up at {ready['admission'].rpartition('/')[0]} ({seconds:.1f} s, TLS by its own CA).")
     screen.line("The cluster is one node with 4 cards of 16 GB. You are kubectl.")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import secrets
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -11,12 +13,14 @@ from pathlib import Path
 from typing import Final
 
 from admission.arguments import add_common
+from admission.entry.callers import TokenFile
 from admission.policy_settings import policy_of
 from admission.process import ADMISSION, STATUS, Webhook, WebhookAddresses
 from certs.certificate_folder import CertificateFiles, CertificateFolderError, ensure
 from certs.folder_renewal import FolderRenewal
 from certs.server_names import ServerNames, server_names
 from halfcard import names
+from halfcard.caller_tokens import path_with, written_tokens
 from halfcard.exit_codes import EXIT_CANNOT_START
 from kube.manifests.folder_source import FolderSource
 from serving.address import Address
@@ -56,6 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
             WebhookAddresses(arguments.admission, arguments.status),
             StopTimings(grace_s=arguments.grace),
             log,
+            tokens := TokenFile(_token_file(arguments.state)),
         )
     except (CertificateFolderError, CannotServeError) as error:
         print(f"halfcard serve: {error}", file=sys.stderr)
@@ -64,7 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
     async def serve(lifecycle: Lifecycle) -> None:
         keeper = FolderRenewal(files.folder, wanted, log=log)
         await webhook.run(
-            lifecycle, on_ready=lambda found: announce(found, files.ca), jobs=[("renew certificates", keeper.run)]
+            lifecycle,
+            on_ready=lambda found: announce(found, tokens.accepted[0], files.ca),
+            jobs=[("renew certificates", keeper.run)],
         )
 
     return run_process(serve, log=log)
@@ -78,11 +85,25 @@ def _certificates(arguments: argparse.Namespace) -> tuple[CertificateFiles, Serv
     return ensure(folder, names=wanted, now=datetime.now(UTC)).files, wanted
 
 
-def announce(addresses: Mapping[str, Address], ca: Path) -> None:
+def _token_file(state: Path) -> Path:
+    """Returns the file of caller tokens; made at the first start, for its owner alone."""
+    file = state / ".caller-tokens"
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return file
+    except OSError as error:
+        raise CannotServeError(f"caller tokens: {error}") from error
+    with open(descriptor, "wb") as made:  # noqa: PTH123 - a descriptor has no path
+        made.write(written_tokens([secrets.token_hex(32)]))
+    return file
+
+
+def announce(addresses: Mapping[str, Address], token: str, ca: Path) -> None:
     """Prints one line for the calling program to standard output; everything else goes to the log."""
     ready = {
         "ready": True,
-        "admission": f"https://{addresses[ADMISSION]}",
+        "admission": f"https://{addresses[ADMISSION]}{path_with(token, '')}",
         "status": f"http://{addresses[STATUS]}",
         "ca": str(ca.resolve()),
     }

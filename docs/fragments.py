@@ -9,8 +9,8 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 from pydantic import BaseModel
 
-from admission import body_bounds
 from admission import metrics as admission_metrics
+from admission.entry import body_bounds
 from admission.policy import AdmissionPolicy
 from admission.registration.static_guard import GUARDED
 from admission.verdict import ALLOWED, Verdict
@@ -18,6 +18,7 @@ from certs import certificate_checks, controller, folder_renewal, lifetimes
 from certs import metrics as certs_metrics
 from certs.chains import chains
 from certs.reconcile import ChainState, ReconcileResult, object_paths
+from certs.tokens import token_plan
 from cli.diagnosis.checks import CHECKS
 from deviceplugin import metrics as agent_metrics
 from deviceplugin.usage import usage_metrics
@@ -388,6 +389,9 @@ def certificate_lifetimes() -> str:
             "the extender's certificate, and one in a folder, is replaced after a new CA",
             f"at the latest {_days(lifetimes.LAST_CALL)} before it expires",
         ),
+        ("a caller token is replaced after", _minutes(token_plan.TOKEN_LIFE)),
+        ("from making a caller token to registering it", _minutes(lifetimes.KNOWN_AFTER)),
+        ("from registering it to refusing the one before", _minutes(token_plan.TOKEN_RETIREMENT)),
         ("`python -m certs keep` reconciles every", _seconds(controller.EVERY_S)),
         ("`halfcard serve` checks its certificates every", _seconds(folder_renewal.EVERY_S)),
         ("a server checks its certificate files for changes every", _seconds(tls.POLL_S)),

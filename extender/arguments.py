@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from halfcard import names
 from serving.address import argument
-from serving.process_arguments import add_grace, add_process_arguments
+from serving.process_arguments import add_client_ca, add_grace, add_process_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, extender: str, status: str) -> None:
@@ -26,12 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, extender: str, status: str
         metavar="DIR",
         help="folder with tls.crt and tls.key; without it the extender serves plain HTTP",
     )
-    parser.add_argument(
-        "--client-ca",
-        type=Path,
-        metavar="FILE",
-        help="callers need a certificate of this CA; without it binds are accepted from this machine only",
-    )
+    add_client_ca(parser, otherwise="without it binds are accepted from this machine only")
     parser.add_argument(
         "--advertise",
         type=_url,

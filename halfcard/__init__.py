@@ -24,6 +24,7 @@ problem       one rule broken in one place: where, got, rule, fix, code (`proble
 warning       a sentence for kubectl about an object that is admitted
 subject       what a rule judges: a pod with its requests and the context of the review
 verdict       the answer to one review: admit or refuse, the patch, the problems and warnings
+caller token  the secret first segment of a webhook's path, which proves that the API server calls (`caller_tokens.py`)
 exempt        of a namespace or a user: rules or quotas do not apply
 
 Cards and placement

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from halfcard import names, node_folders
+from halfcard.caller_tokens import WITHOUT, path_with
 from halfcard.dialects import Dialects
 from halfcard.pod.holders import WELL_KNOWN
 from halfcard.resource_claims import CLAIM_GROUP, CLAIM_KINDS
@@ -36,13 +37,21 @@ def configurations(
     *,
     exempt: Iterable[str],
     ca_bundle: str = "",
+    token: str = WITHOUT,
     fails: str = "Fail",
     custom: Iterable[str] = WELL_KNOWN,
 ) -> list[dict[str, Any]]:
-    """Returns both configuration objects; `ca_bundle` is base64, and empty where something else writes it; `fails` is
-    the failure policy of the webhooks that protect neighbours; `custom` are the custom resources that contain pods.
+    """Returns both configuration objects.
+
+    Args:
+        dialects: the resources that are checked.
+        exempt: namespaces that are not checked.
+        ca_bundle: base64, and empty where something else writes it.
+        token: the caller token of the paths; `WITHOUT` where something else writes it.
+        fails: the failure policy of the webhooks that protect neighbours.
+        custom: the custom resources that contain pods.
     """
-    client = _Client(exempt, ca_bundle)
+    client = _Client(exempt, ca_bundle, token)
     concerned = f"{concerns_us(dialects, pods='[object]')} || {_removes_record()}"
     templates = f"!({_OF_BUILT_IN}) || {concerns_us(dialects, pods=_TEMPLATE)}"
     pods, added = _rule("", ["pods"]), _rule("", ["pods/ephemeralcontainers"], ["UPDATE"])
@@ -71,8 +80,9 @@ def configurations(
 class _Client:
     """The fields that all webhooks share."""
 
-    def __init__(self, exempt: Iterable[str], ca_bundle: str) -> None:
+    def __init__(self, exempt: Iterable[str], ca_bundle: str, token: str) -> None:
         self._exempt = sorted(exempt)
+        self._token = token
         self._ca_bundle = ca_bundle
 
     def webhook(
@@ -83,7 +93,8 @@ class _Client:
         *,
         fails: str = "Ignore",
     ) -> dict[str, Any]:
-        service = {"namespace": names.NAMESPACE, "name": names.ADMISSION_SERVICE, "path": path, "port": 443}
+        called = path_with(self._token, path)
+        service = {"namespace": names.NAMESPACE, "name": names.ADMISSION_SERVICE, "path": called, "port": 443}
         trust = {"caBundle": self._ca_bundle} if self._ca_bundle else {}
         return {
             "name": names.webhook_name(path),

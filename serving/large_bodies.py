@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from typing import Final
 
 from starlette.types import Scope
@@ -22,22 +22,16 @@ PLACES: Final = 4
 
 
 class LargeBodies:
-    """The queue of one process; a request has a place while it is read and answered, and a turn while it is decided."""
+    """The queue of one process: a request has a place while it is read and answered, and a turn before its decision."""
 
     def __init__(self) -> None:
         self._places = asyncio.Semaphore(PLACES)
-        self._turn = asyncio.Lock()
-
-    def place(self, scope: Scope) -> AbstractAsyncContextManager[None]:
-        """Waits for a place as long as the caller waits; a small body needs none."""
-        return self._place(timeout_of(scope)) if _is_large(scope) else nullcontext()
-
-    def turn(self, body: bytes) -> AbstractAsyncContextManager[object]:
-        """Waits until no other large body is decided and every small one that has arrived is answered."""
-        return self._next() if len(body) >= LARGE_BYTES else nullcontext()
+        self._turns = asyncio.Lock()
 
     @asynccontextmanager
-    async def _place(self, timeout_s: float) -> AsyncIterator[None]:
+    async def place(self, scope: Scope) -> AsyncIterator[None]:
+        """Waits for a place as long as the caller waits."""
+        timeout_s = timeout_of(scope)
         try:
             async with asyncio.timeout(timeout_s):
                 await self._places.acquire()
@@ -48,14 +42,15 @@ class LargeBodies:
         finally:
             self._places.release()
 
-    @asynccontextmanager
-    async def _next(self) -> AsyncIterator[None]:
-        async with self._turn:
-            await asyncio.sleep(0)  # what has arrived goes first
-            yield
+    async def turn(self) -> None:
+        """Waits until every small body that has arrived is answered; what follows at once is decided alone."""
+        async with self._turns:
+            await asyncio.sleep(0)
 
 
-def _is_large(scope: Scope) -> bool:
+def is_large(scope: Scope) -> bool:
     """Returns whether the header announces a large body; one without a length may become large."""
-    length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
-    return not length.isdigit() or int(length[:20]) >= LARGE_BYTES
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            return not value.isdigit() or int(value[:20]) >= LARGE_BYTES
+    return True

@@ -32,6 +32,13 @@ def add_cluster_arguments(parser: argparse.ArgumentParser, *, in_namespace: str)
     parser.add_argument("--namespace", default=names.NAMESPACE, metavar="NAME", help=where)
 
 
+def add_client_ca(parser: argparse.ArgumentParser, *, otherwise: str) -> None:
+    """Adds --client-ca, for a process whose callers can show certificates."""
+    parser.add_argument(
+        "--client-ca", type=Path, metavar="FILE", help=f"callers need a certificate of this CA; {otherwise}"
+    )
+
+
 def add_grace(parser: argparse.ArgumentParser) -> None:
     """Adds --grace, for a process with callers."""
     parser.add_argument(

@@ -35,6 +35,7 @@ class CreateOutcome:
 class ApiServer:
     def __init__(self, url: str, ca_file: str) -> None:
         address = urlsplit(url)
+        self._prefix = address.path  # the caller token
         trust = ssl.create_default_context(cafile=ca_file)
         self._connection = http.client.HTTPSConnection(address.hostname or "", address.port, context=trust, timeout=10)
 
@@ -63,7 +64,7 @@ class ApiServer:
 
     def _post(self, path: str, review: Mapping[str, Any]) -> dict[str, Any]:
         body = json.dumps(review).encode()
-        self._connection.request("POST", f"{path}?timeout=5s", body, {"Content-Type": "application/json"})
+        self._connection.request("POST", f"{self._prefix}{path}?timeout=5s", body, {"Content-Type": "application/json"})
         answer = json.loads(self._connection.getresponse().read())
         response: dict[str, Any] = answer["response"]
         return response

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from halfcard import names
+from halfcard.caller_tokens import without_tokens
 from halfcard.problems import printable
 
 from .finding import BROKEN, NOTE, WARNING, Check, FoundFault
@@ -56,7 +57,7 @@ def _probes(snapshot: Snapshot) -> list[Probe]:
 def _failures(snapshot: Snapshot) -> dict[str, str]:
     """Returns the webhooks that the API server could not call, with its reason."""
     found = [_FAILED.search(probe.message) for probe in _probes(snapshot)]
-    return {each["webhook"]: printable(each["why"], _WHY_CHARS) for each in found if each}
+    return {each["webhook"]: printable(without_tokens(each["why"]), _WHY_CHARS) for each in found if each}
 
 
 def _distrusted(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -103,7 +104,7 @@ def _others_refuse(snapshot: Snapshot) -> Iterator[FoundFault]:
             yield FoundFault(f"{what}, as a dry run", printable(probe.message, _WHY_CHARS), fix)
 
 
-_REGISTRATION: Final = ("webhook-missing", "webhook-elsewhere", "webhook-blind")
+_REGISTRATION: Final = ("webhook-missing", "webhook-elsewhere", "webhook-unproven", "webhook-blind")
 _CERTIFICATE: Final = ("ca-bundle-empty", "ca-bundle-garbage", "ca-bundle-expired", "certificate-mismatch")
 _CAUSES: Final = (*_REGISTRATION, *_CERTIFICATE, "service-missing", "service-empty", "certificate-expired")
 

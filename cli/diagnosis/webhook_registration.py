@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from admission.policy_settings import policy_of
 from halfcard import names
+from halfcard.caller_tokens import is_accepted, read_tokens, split_path
 from halfcard.webhook_configurations import configurations
 
 from .finding import BROKEN, WARNING, Check, FoundFault
@@ -18,6 +19,7 @@ _AGAIN: Final = (
     "register it again, with the CA of the installation's certificate, and with its settings if there are any"
 )
 SERVICE: Final = f"{names.NAMESPACE}/{names.ADMISSION_SERVICE}"
+_LOGS: Final = f"kubectl -n {names.NAMESPACE} logs deployment/{names.CERTS_SERVICE}"
 _DEFAULTS: Final = {"objectSelector": {}, "matchPolicy": "Equivalent", "timeoutSeconds": 10, "failurePolicy": "Fail"}
 _COMPARED: Final = (
     "failurePolicy",
@@ -40,6 +42,12 @@ class Registered(NamedTuple):
     @property
     def where(self) -> str:
         return f"{self.configuration}, webhook {self.webhook.get('name')}"
+
+    @property
+    def split_path(self) -> tuple[str, str]:
+        """The caller token and the path behind it."""
+        service = self.client.get("service")
+        return split_path(str(service.get("path", "")) if service else urlsplit(str(self.client.get("url") or "")).path)
 
     @property
     def client(self) -> Mapping[str, Any]:
@@ -98,11 +106,26 @@ def _elsewhere(snapshot: Snapshot) -> Iterator[FoundFault]:
     for wanted, found in _pairs(snapshot):
         service, url = found.client.get("service"), str(found.client.get("url") or "")
         expected = wanted["clientConfig"]["service"]
-        if service is not None and {"port": 443, **service} != expected:
-            got = f"{service.get('namespace')}/{service.get('name')}{service.get('path', '')}"
+        if service is not None and {"port": 443, **service, "path": _path(found)} != expected:
+            got = f"{service.get('namespace')}/{service.get('name')}{_path(found)}"
             yield FoundFault(found.where, got, f"let it call {SERVICE}{expected['path']}", REGISTER)
-        elif service is None and urlsplit(url).path != expected["path"]:
-            yield FoundFault(found.where, url, f"let it call {SERVICE}{expected['path']}", REGISTER)
+        elif service is None and _path(found) != expected["path"]:
+            got = f"{urlsplit(url).netloc}{_path(found)}"
+            yield FoundFault(found.where, got, f"let it call {SERVICE}{expected['path']}", REGISTER)
+
+
+def _path(found: Registered) -> str:
+    """Returns the path behind the caller token, which is never shown."""
+    return found.split_path[1]
+
+
+def _unproven(snapshot: Snapshot) -> Iterator[FoundFault]:
+    """Checks caller tokens where the Secret can be read; webhooks called by URL may have a file of their own."""
+    accepted = read_tokens((snapshot.secrets.get(names.ADMISSION_CALLERS) or {}).get("tokens", b""))
+    for found in registered(snapshot).values():
+        if accepted and "service" in found.client and not is_accepted(found.split_path[0], accepted):
+            got = "its path has a caller token that no replica accepts" if found.split_path[0] else "no caller token"
+            yield FoundFault(found.where, got, "let the certificate controller write it: check that it runs", _LOGS)
 
 
 def _blind(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -157,6 +180,13 @@ CHECKS: Final[tuple[Check, ...]] = (
         "a webhook calls Halfcard's Service, with the path of its name",
         "Another server decides about GPU pods.",
         _elsewhere,
+    ),
+    Check(
+        "webhook-unproven",
+        BROKEN,
+        "the path of a webhook has a caller token that its replicas accept",
+        "Otherwise the webhook refuses the API server's calls, and GPU pods with them.",
+        _unproven,
     ),
     Check(
         "webhook-blind",

@@ -175,7 +175,9 @@ async def _of_webhooks(reader: Reader, namespace: str) -> dict[str, Any]:
         else None,
         "services": {name: await reader.object(f"{_OURS}/services/{name}") for name in services},
         "endpoints": None if slices is None else observations.ready_endpoints(slices),
-        "secrets": {name: _data(await reader.object(f"{_OURS}/secrets/{name}")) for name in SECRETS},
+        "secrets": {
+            name: _data(await reader.object(f"{_OURS}/secrets/{name}")) for name in (*SECRETS, names.ADMISSION_CALLERS)
+        },
         **await _probes(reader, namespace),
     }
 

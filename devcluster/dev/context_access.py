@@ -17,6 +17,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from halfcard import names
+from halfcard.caller_tokens import read_tokens, written_tokens
 
 from ..build.binaries import program_path
 from ..control_plane.network import free_port
@@ -152,3 +153,15 @@ def renew_token(folder: DevFolder, token: Path) -> None:
     draft.touch(mode=0o600)
     draft.write_text(made)
     draft.replace(token)
+
+
+def caller_tokens(folder: DevFolder) -> Path:
+    """Returns the file with the token that proves that the caller is that cluster's API server."""
+    file = folder.cluster / "caller-tokens"
+    if not file.exists():
+        file.write_bytes(written_tokens([secrets.token_hex(32)]))
+    return file
+
+
+def caller_token(folder: DevFolder) -> str:
+    return read_tokens(caller_tokens(folder).read_bytes())[0]

@@ -47,6 +47,7 @@ def _start(folder: DevFolder, launcher: Launcher, token: Path) -> Replica:
     listen = f"[{loan.listen}]" if ":" in loan.listen else loan.listen
     command = (
         *(sys.executable, "-m", "admission", "--kubeconfig", str(access), "--tls-dir", str(folder.cluster / "pki")),
+        *("--caller-tokens", str(context_access.caller_tokens(folder))),
         *("--admission", f"{listen}:{loan.port}", "--status", f"{_STATUS_HOST}:{status_port}", "--grace", "1"),
     )
     log = folder.cluster / "halfcard-admission.log"

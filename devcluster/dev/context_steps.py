@@ -15,6 +15,7 @@ import yaml
 from admission.policy import AdmissionPolicy
 from deploy.chart.made import CHART
 from halfcard import names
+from halfcard.caller_tokens import WITHOUT
 from halfcard.webhook_configurations import configurations
 
 from ..control_plane.pki import ClusterAuthority
@@ -23,7 +24,7 @@ from ..objects import Object, probe_pod
 from ..waiting import wait_until
 from . import background
 from .background import Say
-from .context_access import ContextInstallation, ContextOptions, agree, copy_access, kubectl
+from .context_access import ContextInstallation, ContextOptions, agree, caller_token, copy_access, kubectl
 from .state import DevFolder
 
 _RBAC: Final = [CHART / "rbac" / name for name in ("admission.yaml", "quota-map.yaml")]
@@ -52,7 +53,9 @@ def up(folder: DevFolder, lock: int, wanted: ContextOptions, say: Say) -> None:
     process = background.start(folder, lock, "devcluster.dev.context_process", say)
     try:
         say(f"  registering the webhooks at {loan.url}")
-        _create(folder, loan, registration(ClusterAuthority.bundle_of(folder.authority), loan.url))
+        _create(
+            folder, loan, registration(ClusterAuthority.bundle_of(folder.authority), loan.url, caller_token(folder))
+        )
         _verify(folder, loan, server)
     except BaseException:
         background.end(process)
@@ -63,11 +66,15 @@ def _namespace() -> Object:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.NAMESPACE}}
 
 
-def registration(authority: str, url: str) -> list[Object]:
+def registration(authority: str, url: str, token: str = WITHOUT) -> list[Object]:
     """Returns the configurations as shipped, but by URL, and with failurePolicy Ignore."""
     policy = AdmissionPolicy()
     objects = configurations(
-        policy.dialects, exempt=policy.exempt_namespaces, ca_bundle=authority, custom=policy.custom_kinds
+        policy.dialects,
+        exempt=policy.exempt_namespaces,
+        ca_bundle=authority,
+        token=token,
+        custom=policy.custom_kinds,
     )
     for webhook in (each for item in objects for each in item["webhooks"]):
         client: dict[str, Any] = webhook["clientConfig"]

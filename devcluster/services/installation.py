@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import io
 import json
+import secrets
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from cli.__main__ import main as halfcard
 from deploy.chart.made import CHART
 from halfcard import names
+from halfcard.caller_tokens import written_tokens
 
 from ..cluster import Cluster
 from ..control_plane.client import ApiResponse, CommandResult
@@ -88,6 +90,7 @@ class Installation:
         self.extender: User = cluster.service_account(names.NAMESPACE, names.EXTENDER_SERVICE)
         self.agent: User = cluster.service_account(names.NAMESPACE, _AGENT)
         self._tls = self._certificate()
+        self.caller_tokens = self._caller_tokens()
         self.settings = cluster.folder / "halfcard.yaml"
         own = {"trusted_users": [TRUSTED_USER], "exempt_namespaces": [*exempt], "node_resources": [OFFERED]}
         self.settings.write_text(json.dumps({**own, **(settings or {})}))
@@ -103,6 +106,11 @@ class Installation:
         shutil.copy(pair.key, folder / "tls.key")
         return folder
 
+    def _caller_tokens(self) -> Path:
+        file = self.cluster.folder / "halfcard-caller-tokens"
+        file.write_bytes(written_tokens([secrets.token_hex(32)]))
+        return file
+
     def _must(self, *arguments: str, stdin: str = "") -> None:
         done = self.cluster.kubectl(*arguments, stdin=stdin)
         if done.code:
@@ -116,7 +124,8 @@ class Installation:
         program = self.cluster.program(
             f"halfcard-admission-{self._started}",
             *(sys.executable, "-m", "admission", "--kubeconfig", str(self.account.kubeconfig)),
-            *("--tls-dir", str(self._tls), "--settings", str(self.settings), "--grace", "1"),
+            *("--tls-dir", str(self._tls), "--caller-tokens", str(self.caller_tokens)),
+            *("--settings", str(self.settings), "--grace", "1"),
             *("--admission", f"{host}:{port}", "--status", f"{host}:{status_port}"),
             environment={"PYTHONPATH": str(_ROOT)},
         )
@@ -141,7 +150,8 @@ class Installation:
         printed = io.StringIO()
         authority = str(self.cluster.authority.certificate)
         with redirect_stdout(printed):
-            assert halfcard(["webhooks", "--ca", authority, "--settings", str(self.settings)]) == 0
+            tokens = ["--caller-tokens", str(self.caller_tokens)]
+            assert halfcard(["webhooks", "--ca", authority, *tokens, "--settings", str(self.settings)]) == 0
         return printed.getvalue()
 
     def register(self) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from admission import wire
-from admission.body_bounds import MAX_BODY_BYTES, MAX_OBJECT_BYTES, check_cost
+from admission.entry.body_bounds import MAX_BODY_BYTES, MAX_OBJECT_BYTES, check_cost
 from bench import reviews
 from serving.body_density import BYTES_PER_VALUE
 from serving.request_body import RefusedRequest

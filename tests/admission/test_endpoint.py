@@ -12,8 +12,8 @@ import jsonpatch
 import pytest
 from prometheus_client import CollectorRegistry
 
-from admission.body_bounds import MAX_BODY_BYTES
 from admission.endpoint import admission_app
+from admission.entry.body_bounds import MAX_BODY_BYTES
 from admission.metrics import WebhookMetrics
 from admission.policy import AdmissionPolicy
 from halfcard import names

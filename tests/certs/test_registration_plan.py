@@ -10,8 +10,9 @@ import jsonpatch
 import pytest
 
 from certs.chains import CONFIGURATIONS
-from certs.registration_plan import Wait, Write, plan_registration, wanted_webhooks
+from certs.registration_plan import Wait, Write, is_rolled_out, plan_registration, wanted_webhooks, with_token
 from halfcard import names
+from halfcard.caller_tokens import split_path
 from settings.installation import Settings, read_settings
 
 BUNDLE: Final = base64.b64encode(b"the CA").decode()
@@ -139,3 +140,55 @@ def test_the_settings_and_the_failure_policy_decide_what_is_registered() -> None
     assert exempt["values"] == ["gpu-operator", names.NAMESPACE, names.KUBE_SYSTEM]
     assert pods["failurePolicy"] == "Ignore"
     assert "nvidia.com/gpumem" not in str(pods) and "tencent.com/vcuda-core" in str(pods)
+
+
+# --- caller tokens ------------------------------------------------------------------------------------------------
+
+OLD, NEW = "a" * 64, "b" * 64
+
+
+def test_a_new_caller_token_is_registered_in_one_write_without_an_event_and_without_being_named() -> None:
+    before = applied_with(OLD, EMPTY)
+    step = plan_registration(before, with_token(WANTED[VALIDATING], NEW), bundle="", is_served=False)
+    assert isinstance(step, Write) and step.is_routine
+    assert step.reason == "the caller token was replaced"
+    after = applied(before, step)
+    assert {split_path(path)[0] for path in paths(after)} == {NEW}
+    assert {split_path(path)[1] for path in paths(after)} == paths(registered())
+    assert bundles(after) == {BUNDLE}
+
+
+def test_an_edit_beside_a_new_caller_token_is_reported_and_no_token_is_named() -> None:
+    edited = copy.deepcopy(applied_with(OLD, EMPTY))
+    fails_open(edited["webhooks"])
+    step = plan_registration(edited, with_token(WANTED[VALIDATING], NEW), bundle="", is_served=False)
+    assert isinstance(step, Write) and not step.is_routine
+    assert "failurePolicy" in step.reason and OLD not in step.reason and NEW not in step.reason
+
+
+def applied_with(token: str, configuration: dict[str, Any]) -> dict[str, Any]:
+    step = plan_registration(configuration, with_token(WANTED[VALIDATING], token), bundle=BUNDLE, is_served=True)
+    assert isinstance(step, Write)
+    return applied(configuration, step)
+
+
+def paths(configuration: dict[str, Any]) -> set[str]:
+    return {each["clientConfig"]["service"]["path"] for each in configuration["webhooks"]}
+
+
+DEPLOYMENTS: Final[dict[str, tuple[dict[str, Any], bool]]] = {
+    "of an earlier version": ({"volumes": []}, False),
+    "rolled out": ({}, True),
+    "not seen yet": ({"observedGeneration": 1}, False),
+    "half rolled out": ({"updatedReplicas": 1}, False),
+    "scaled to zero": ({"updatedReplicas": 0, "replicas": 0}, True),
+}
+
+
+@pytest.mark.parametrize("state", DEPLOYMENTS)
+def test_all_replicas_know_of_caller_tokens_once_the_deployment_is_rolled_out(state: str) -> None:
+    changed, is_done = DEPLOYMENTS[state]
+    status = {"observedGeneration": 2, "updatedReplicas": 2, "replicas": 2, **changed}
+    volumes = status.pop("volumes", [{"secret": {"secretName": names.ADMISSION_CALLERS}}])
+    spec = {"template": {"spec": {"volumes": volumes}}}
+    assert is_rolled_out({"metadata": {"generation": 2}, "spec": spec, "status": status}) is is_done

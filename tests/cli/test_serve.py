@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import ssl
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +54,25 @@ def test_when_ready_it_prints_one_line_with_its_address(running: Service) -> Non
 def test_it_reports_how_long_its_certificate_lasts(running: Service) -> None:
     with urllib.request.urlopen(f"{running.ready['status']}/metrics") as answer:
         assert b"halfcard_served_certificate_days_left 89.9" in answer.read()
+
+
+def test_its_url_has_a_caller_token_that_is_kept_for_its_owner_alone(running: Service, state: Path) -> None:
+    base, token = running.ready["admission"].rsplit("/", 1)
+    file = state / ".caller-tokens"
+    assert file.read_text().split() == [token] and len(token) == 64
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert status_of(f"{base}/{token}/validate/pods", running) == 400
+    assert status_of(f"{base}/validate/pods", running) == 403
+    assert token not in (state.parent / "serve.log").read_text()
+
+
+def status_of(url: str, running: Service) -> int:
+    request = urllib.request.Request(url, b"{}", {"Content-Type": "application/json"})
+    try:
+        urllib.request.urlopen(request, context=ssl.create_default_context(cafile=running.ready["ca"]))
+    except urllib.error.HTTPError as error:
+        return error.code
+    return 200
 
 
 def test_it_decides_as_review_does(server: ApiServer) -> None:

@@ -13,6 +13,7 @@ from certs.chains import chains
 from certs.process import CertificateService
 from certs.registration import RegisteredWebhooks
 from certs.registration_plan import wanted_webhooks
+from certs.tokens.token_plan import TokenRules
 from halfcard import names
 from kube.api.kubeconfig import from_kubeconfig
 from serving.address import argument
@@ -32,6 +33,10 @@ ADMISSION, EXTENDER = (
 )
 
 
+TOKENS: Final = TokenRules(timedelta(seconds=5), known_after=timedelta(seconds=6), retired_after=timedelta(seconds=4))
+"""The webhook reads its file every 3 s."""
+
+
 def main() -> int:
     parser = ArgumentParser()
     parser.add_argument("--kubeconfig", type=Path, required=True)
@@ -43,9 +48,9 @@ def main() -> int:
 
     async def serve(lifecycle: Lifecycle) -> None:
         kept = (ADMISSION, EXTENDER)
-        await CertificateService(access, asked.status, kept, log, registered=registered, every_s=_EVERY_S).run(
-            lifecycle
-        )
+        await CertificateService(
+            access, asked.status, kept, log, registered=registered, token_rules=TOKENS, every_s=_EVERY_S
+        ).run(lifecycle)
 
     return run(serve, log=log)
 

@@ -14,6 +14,7 @@ from typing import Final
 from certs.chains import Chain, ObjectPath
 from certs.reconcile import ChainState, object_paths
 from certs.steps import Keep
+from certs.tokens.token_rotation import TOKENS
 from cli.__main__ import main as halfcard
 from devcluster.cluster import Cluster
 from devcluster.control_plane.network import free_port
@@ -40,6 +41,11 @@ class CertifiedInstallation(Installation):
     @property
     def tls(self) -> Path:
         return self._tls
+
+    def _caller_tokens(self) -> Path:
+        self.callers = self.cluster.folder / "halfcard-callers"
+        self.callers.mkdir()
+        return self.callers / TOKENS
 
     def registration(self) -> str:
         printed = StringIO()

@@ -25,10 +25,13 @@ from certs.objects import CA_CRT, CA_KEY, TLS_CRT, TLS_KEY, entry
 from certs.reconcile import kind_of
 from certs.server_names import server_names
 from certs.store import JSON_PATCH
+from certs.tokens.token_plan import registered_tokens
+from certs.tokens.token_rotation import TOKENS, callers_secret
 from cli.__main__ import main as halfcard
 from devcluster.cluster import Cluster
 from devcluster.control_plane.client import ApiResponse
 from halfcard import names
+from halfcard.caller_tokens import path_with, read_tokens
 from serving.log import utc_now
 from tests.certs.handshakes import foreign_certificate
 from tests.deploy.rendered import every
@@ -53,6 +56,7 @@ _AT_ONCE_S: Final = 10.0
 
 (LEAF,) = ADMISSION.leaves
 VALIDATING = CONFIGURATIONS[0]
+CALLERS: Final = callers_secret(names.NAMESPACE)
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +66,9 @@ def certified() -> Iterator[Certified]:
         webhook = CertifiedInstallation(cluster)
         controllers = CertificateControllers(cluster)
         controllers.start(2)
-        with mounted(cluster, LEAF, webhook.tls):
+        with mounted(cluster, LEAF, webhook.tls), mounted(cluster, CALLERS, webhook.callers):
             cluster.wait_until((webhook.tls / TLS_CRT).exists, what="the Secret to be mounted")
+            cluster.wait_until(webhook.caller_tokens.exists, what="the caller tokens to be mounted")
             for _ in range(2):
                 webhook.add_replica()
             webhook.register()
@@ -347,6 +352,68 @@ def test_the_certificate_controller_has_no_other_rights(certified: Certified, ve
 
 
 # --- rotation -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(240 + _CREATES / 20)
+def test_caller_tokens_are_replaced_under_load_without_a_failed_call(certified: Certified) -> None:
+    """Rotates until the wanted number of creates is reached; the controllers are killed during each rotation."""
+    seen: set[str] = set()
+    with Hammer(certified.create) as creates:
+        while len(creates.answers) < _CREATES or len(seen) < 2:
+            wait_for_another_token(certified)
+            certified.controllers.kill_all()
+            certified.controllers.start(2)
+            seen |= tokens_in_use(certified)
+    assert [answer.body for answer in creates.answers if not answer.ok] == []
+    logs = certified.controllers.logs() + "".join(each.program.log.read_text() for each in certified.webhook.replicas)
+    assert not any(token in logs for token in seen)
+    sys.stderr.write(f"{len(seen)} caller tokens: {len(creates.answers)} creates, none failed\n")
+
+
+def wait_for_another_token(certified: Certified) -> None:
+    before = tokens_in_use(certified)
+    certified.cluster.wait_until(lambda: tokens_in_use(certified) != before, what="another caller token", seconds=60)
+
+
+def tokens_in_use(certified: Certified) -> frozenset[str]:
+    return registered_tokens(map(certified.secret, CONFIGURATIONS))
+
+
+@pytest.mark.parametrize("token", ["", "f" * 64])
+def test_a_call_that_the_api_server_did_not_make_is_refused(certified: Certified, token: str) -> None:
+    """As from a pod: it reaches the port, knows the CA and the paths, and has no caller token."""
+    replica = certified.webhook.replicas[0]
+    trust = ssl.create_default_context(cadata=objects.bundles(certified.secret(VALIDATING))[0].decode())
+    name = f"{names.ADMISSION_SERVICE}.{names.NAMESPACE}.svc"
+    head = f"POST {path_with(token, names.VALIDATE_PODS_PATH)} HTTP/1.1\r\nHost: {name}\r\nContent-Length: 9\r\n\r\n"
+    with (
+        socket.create_connection((replica.host, replica.port), timeout=5) as plain,
+        trust.wrap_socket(plain, server_hostname=name) as secured,
+    ):
+        secured.sendall(head.encode())
+        assert secured.recv(100).startswith(b"HTTP/1.1 403 ")
+
+
+@pytest.mark.parametrize("role", ["view", "edit", "admin"])
+def test_no_role_for_tenants_can_read_a_caller_token(certified: Certified, role: str) -> None:
+    certified.cluster.kubectl(
+        "-n", "default", "create", "rolebinding", f"tenant-{role}", f"--clusterrole={role}", "--user=eve"
+    )
+    for what in (
+        f"secrets/{CALLERS.name}",
+        *(f"{place.collection.rpartition('/')[2]}/halfcard" for place in CONFIGURATIONS),
+    ):
+        done = certified.cluster.kubectl("auth", "can-i", "get", what, f"--namespace={names.NAMESPACE}", "--as=eve")
+        assert done.stdout.strip() == "no", what
+
+
+def test_a_deleted_secret_of_caller_tokens_is_made_again_from_what_is_in_use(certified: Certified) -> None:
+    used = tokens_in_use(certified)
+    delete(CALLERS)(certified)
+    certified.cluster.wait_until(
+        lambda: certified.cluster.request("GET", str(CALLERS)).ok, what="the Secret to be made again"
+    )
+    assert used & {*read_tokens(entry(certified.secret(CALLERS), TOKENS) or b"")}
 
 
 @pytest.mark.timeout(120 + _CREATES / 20)

@@ -112,6 +112,41 @@ def test_values_reach_the_process_that_registers_the_webhooks() -> None:
     assert {"--failure-policy=Ignore", "--issuer=cert-manager"} <= {*container["args"]}
 
 
+def test_only_named_peers_may_call_the_webhook_where_the_address_of_the_api_server_is_known() -> None:
+    peers = [{"ipBlock": {"cidr": "10.0.0.7/32"}}]
+    found = {
+        item["metadata"]["name"]: item["spec"]
+        for item in of_kind({"networkPolicy": {"callsFrom": peers}}, "NetworkPolicy")
+    }
+    assert found["halfcard-api-server"]["ingress"] == [{"from": peers, "ports": [{"port": "https"}]}]
+    assert names.ADMISSION_SERVICE not in str(found["halfcard-calls"])
+    everywhere = {item["metadata"]["name"]: item["spec"] for item in of_kind({}, "NetworkPolicy")}
+    assert names.ADMISSION_SERVICE in str(everywhere["halfcard-calls"]) and "halfcard-api-server" not in everywhere
+
+
+def test_the_webhook_requires_a_client_certificate_where_the_api_server_has_one() -> None:
+    def webhook(values: Mapping[str, Any]) -> Any:
+        found = of_kind(values, "Deployment")
+        return next(each for each in found if each["metadata"]["name"] == names.ADMISSION_SERVICE)["spec"]["template"][
+            "spec"
+        ]
+
+    pod = webhook({"webhooks": {"clientCA": "api-server"}})
+    assert "--client-ca=/etc/halfcard/client-ca/ca.crt" in pod["containers"][0]["args"]
+    assert "api-server" in str(pod["volumes"])
+    assert "client-ca" not in str(webhook({}))
+
+
+@pytest.mark.parametrize("issuer", ["halfcard", "cert-manager"])
+def test_the_webhooks_pods_wait_for_the_caller_tokens_with_every_issuer(issuer: str) -> None:
+    values = {"certificates": {"from": issuer}}
+    assert names.ADMISSION_CALLERS in {item["metadata"]["name"] for item in of_kind(values, "Secret")}
+    roles = [rule for item in of_kind(values, "Role") for rule in item["rules"]]
+    assert [rule["verbs"] for rule in roles if rule.get("resourceNames") == [names.ADMISSION_CALLERS]] == [
+        ["get", "update"]
+    ]
+
+
 @each_settings
 def test_the_chart_renders_the_guard_of_the_code_only_if_enabled(settings: Mapping[str, Any]) -> None:
     wanted = guard(policy_of(read_settings(settings)))

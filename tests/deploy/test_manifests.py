@@ -110,10 +110,14 @@ def test_all_but_the_agent_have_no_privileges(name: str) -> None:
 
 def test_a_pod_waits_for_its_certificate_and_its_key_is_for_its_group_only() -> None:
     for name in PORTS:
-        (secret,) = (each["secret"] for each in PODS[name]["spec"]["volumes"] if "secret" in each)
-        assert secret["defaultMode"] == 0o440
-        assert {each["key"] for each in secret["items"]} == {"tls.crt", "tls.key", "ca.crt"}
-        assert not secret.get("optional")
+        secrets = [each["secret"] for each in PODS[name]["spec"]["volumes"] if "secret" in each]
+        assert {each["key"] for each in secrets[0]["items"]} == {"tls.crt", "tls.key", "ca.crt"}
+        assert all(each["defaultMode"] == 0o440 and not each.get("optional") for each in secrets)
+
+
+def test_the_webhook_waits_for_its_caller_tokens() -> None:
+    secrets = [each["secret"] for each in PODS[names.ADMISSION_SERVICE]["spec"]["volumes"] if "secret" in each]
+    assert {"key": "tokens", "path": "tokens"} in secrets[1]["items"]
 
 
 def test_replicas_are_spread_and_drained_one_at_a_time() -> None:

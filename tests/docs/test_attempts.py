@@ -16,12 +16,34 @@ from .pages import ROOT
 
 _RACES: Final = "tests/cluster/test_extender_races.py"
 _BINDINGS: Final = "tests/cluster/test_webhook_bindings.py"
+_CERTS: Final = "tests/cluster/test_certs.py"
+_TOKENS: Final = "tests/admission/test_callers.py"
 _QUOTA: Final = "tests/cluster/test_gpu_quota.py"
 _AGENTS: Final = "tests/cluster/test_webhook_agents.py"
 _SLOTS: Final = "tests/cluster/test_webhook_slots.py"
 _CALLERS: Final = "tests/extender/bind/test_forwarding.py::test_calls_from_other_machines_need_a_client_certificate"
 
 TESTS_OF_ATTEMPTS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    "Who may call the webhook": {
+        "A pod that reaches the webhook's port": (
+            f"{_CERTS}::test_a_call_that_the_api_server_did_not_make_is_refused",
+            f"{_TOKENS}::test_any_other_call_is_refused_before_its_body_is_read_and_counted",
+        ),
+        "Guessing a token": (
+            "tests/halfcard/test_caller_tokens.py::test_only_an_accepted_token_is_accepted_and_a_missing_one_only_where_that_is_listed",
+        ),
+        "Reading the token in logs": (
+            f"{_TOKENS}::test_neither_the_log_nor_the_answer_nor_a_metric_contains_a_token",
+            "tests/cli/diagnosis/test_checks.py::test_no_finding_shows_a_caller_token",
+        ),
+        "Reading the Secret or the webhook configurations": (
+            f"{_CERTS}::test_no_role_for_tenants_can_read_a_caller_token",
+        ),
+        "Using a token that was replaced": (
+            f"{_TOKENS}::test_a_new_token_is_accepted_beside_the_old_one_and_a_retired_one_no_longer",
+            f"{_CERTS}::test_caller_tokens_are_replaced_under_load_without_a_failed_call",
+        ),
+    },
     "The extender": {
         "Calling bind or preempt over the network": (
             f"{_RACES}::test_bind_and_preempt_need_a_client_certificate",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from serving.large_bodies import LARGE_BYTES, PLACES, LargeBodies
+from serving.large_bodies import LARGE_BYTES, PLACES, LargeBodies, is_large
 from serving.request_body import RefusedRequest
 
 LARGE, SMALL = b"x" * LARGE_BYTES, b"x"
@@ -18,7 +18,11 @@ def scope(body: bytes | None, query: bytes = b"") -> Any:
 
 
 async def one(queue: LargeBodies, body: bytes, done: list[bytes]) -> None:
-    async with queue.place(scope(body)), queue.turn(body):
+    if not is_large(scope(body)):
+        done.append(body)
+        return
+    async with queue.place(scope(body)):
+        await queue.turn()
         done.append(body)
 
 
@@ -37,7 +41,8 @@ async def test_between_two_large_bodies_small_ones_are_served() -> None:
     queue, done = LargeBodies(), list[bytes]()
 
     async def large() -> None:
-        async with queue.place(scope(LARGE)), queue.turn(LARGE):
+        async with queue.place(scope(LARGE)):
+            await queue.turn()
             done.append(LARGE)
             smalls.append(asyncio.create_task(one(queue, SMALL, done)))
 
@@ -59,8 +64,6 @@ async def test_only_some_large_bodies_are_in_memory_and_the_others_wait_as_long_
         with pytest.raises(RefusedRequest) as refused:
             async with queue.place(scope(sent, b"timeout=0.01s")):
                 pass
-        async with queue.place(scope(SMALL)):
-            pass
     assert (refused.value.status, str(refused.value)) == (429, "other large requests took 0.01 s; try again")
 
 
@@ -68,5 +71,14 @@ async def test_a_request_that_fails_leaves_its_place() -> None:
     queue = LargeBodies()
     for _ in range(2 * PLACES):
         with pytest.raises(ZeroDivisionError):
-            async with queue.place(scope(LARGE)), queue.turn(LARGE):
+            async with queue.place(scope(LARGE)):
                 raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("length", "is_queued"),
+    [(b"4000", False), (b"131071", False), (b"131072", True), (b"9" * 30, True), (b"-1", True), (b"x", True)],
+)
+def test_what_counts_as_large(length: bytes, *, is_queued: bool) -> None:
+    assert is_large({"headers": [(b"content-length", length)]}) is is_queued
+    assert is_large({"headers": []})

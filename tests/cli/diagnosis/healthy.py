@@ -21,6 +21,7 @@ NOW: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY: Final = timedelta(days=1)
 CA: Final = authority(NOW - DAY)
 LEAF: Final = leaf(CA, f"{names.ADMISSION_SERVICE}.{names.NAMESPACE}.svc", NOW - DAY)
+TOKEN: Final = "7" * 64
 SECRET: Final = {"tls.crt": LEAF.pem, "ca.crt": CA.pem}
 CREATED: Final = "2026-11-20T12:00:00Z"
 
@@ -34,7 +35,9 @@ def bundle(pem: bytes) -> str:
 def registration(change: Callable[[Item], object] = len, *, of: str = "") -> tuple[Item, ...]:
     """As the API server keeps it; `change` is made to every webhook, or to those whose names begin so."""
     policy = policy_of(Settings())
-    objects = copy.deepcopy(configurations(policy.dialects, exempt=policy.exempt_namespaces, ca_bundle=bundle(CA.pem)))
+    objects = copy.deepcopy(
+        configurations(policy.dialects, exempt=policy.exempt_namespaces, ca_bundle=bundle(CA.pem), token=TOKEN)
+    )
     for webhook in (each for item in objects for each in item["webhooks"]):
         webhook |= {"objectSelector": {}}
         for rule in webhook["rules"]:
@@ -126,7 +129,12 @@ HEALTHY: Final = Snapshot(
     endpoints={names.ADMISSION_SERVICE: 2, names.EXTENDER_SERVICE: 2},
     bad=Probe(403, DENIED),
     good=Probe(201),
-    secrets={names.ADMISSION_CA: SECRET, names.ADMISSION_TLS: SECRET, names.EXTENDER_TLS: {}},
+    secrets={
+        names.ADMISSION_CA: SECRET,
+        names.ADMISSION_TLS: SECRET,
+        names.EXTENDER_TLS: {},
+        names.ADMISSION_CALLERS: {"tokens": TOKEN.encode()},
+    },
     leases={names.EXTENDER_SERVICE: lease(), names.QUOTA_SERVICE: lease()},
     nodes=(node(), NodeSnapshot("cpu-1", {}, None, {}, {})),
     pods=(pod(), pod("waiting", node="", is_recorded=False), pod("old", created="2026-01-01", is_recorded=False)),

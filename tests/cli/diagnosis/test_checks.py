@@ -15,6 +15,7 @@ from cli.diagnosis.finding import several
 from cli.diagnosis.gpu_quota_checks import CRDS, SPEC, VERSION
 from cli.diagnosis.snapshot import ABSENT, NotOfferedEvent, Probe, RefusedWorkload, Scheduler, Snapshot, UnreadSource
 from halfcard import names
+from halfcard.caller_tokens import path_with, split_path
 from settings.installation import DerivedResources, Settings
 from tests.cli.command import ROOT
 
@@ -25,6 +26,7 @@ from .healthy import (
     LEAF,
     NOW,
     SECRET,
+    TOKEN,
     Item,
     budget,
     bundle,
@@ -118,6 +120,24 @@ def failing(why: str) -> Snapshot:
     return replace(HEALTHY, good=Probe(500, f'Internal error occurred: failed calling webhook "{name}": {why}'))
 
 
+@pytest.mark.parametrize("fault", ["a webhook leads to another Service", "the path is quoted by the API server"])
+def test_no_finding_shows_a_caller_token(fault: str) -> None:
+    quoted = failing(f'Post "https://halfcard-admission.halfcard-system.svc:443/{TOKEN}/validate/pods?timeout=5s": EOF')
+    snapshot = quoted if "quoted" in fault else FAULTS[fault][0]
+    found = str(diagnose(snapshot))
+    assert "/validate/pods" in found and TOKEN not in found
+
+
+def with_token(token: str) -> Callable[[Item], None]:
+    """Registers another caller token."""
+
+    def change(webhook: Item) -> None:
+        service = webhook["clientConfig"]["service"]
+        service["path"] = path_with(token, split_path(service["path"])[1])
+
+    return change
+
+
 OTHER_CA: Final = authority(NOW - DAY)
 LATE_CA: Final = authority(NOW - 9 * 365 * DAY)
 OLD_CA: Final = authority(NOW - 400 * DAY, 365 * DAY)
@@ -151,7 +171,17 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
     "a webhook leads to another path": (
         registered(by_address("/nowhere"), of="validate-pods"),
         "webhook-elsewhere",
-        "https://10.0.0.1:8443/nowhere",
+        "10.0.0.1:8443/nowhere",
+    ),
+    "a webhook has a caller token that no replica accepts": (
+        registered(with_token("f" * 64), of="validate-pods"),
+        "webhook-unproven",
+        "a caller token that no replica accepts",
+    ),
+    "a webhook has no caller token": (
+        registered(with_token(""), of="validate-pods"),
+        "webhook-unproven",
+        "no caller token",
     ),
     "updates are not sent": (
         registered(lambda webhook: webhook["rules"][0].update(operations=["CREATE"]), of="validate-pods"),
