@@ -64,6 +64,22 @@ ESCAPES: Final[dict[str, tuple[PodBuilder, str]]] = {
         pod().container().specified(volumes=[{"name": "dev", "hostPath": {"path": "/dev"}}]),
         "HC024",
     ),
+    "variable of Swarm": (pod().container(**variable("DOCKER_RESOURCE_GPU", "all")), "HC021"),
+    "socket of NRI": (
+        pod().container().specified(volumes=[{"name": "nri", "hostPath": {"path": "/var/run/nri/nri.sock"}}]),
+        "HC024",
+    ),
+    "processes of the node": (
+        pod().container().specified(volumes=[{"name": "proc", "hostPath": {"path": "/proc"}}]),
+        "HC024",
+    ),
+    "list of devices by the beginning of a mount": (mount("/var/run/nvidia-container-devicesall"), "HC027"),
+    "annotation of NVIDIA's NRI plugin": (pod().container().annotated({"nvidia.cdi.k8s.io/pod": "x"}), "HC027"),
+    "annotation of CRI-O": (pod().container().annotated({"io.kubernetes.cri-o.Devices": "/dev/nvidia0"}), "HC027"),
+    "device class": (
+        pod().container(limits={names.DEVICE_CLASS_PREFIX + names.GPU_DEVICE_CLASSES[0]: "1"}),
+        "HC017",
+    ),
     "list of devices by mounts": (mount("/var/run/nvidia-container-devices/all"), "HC027"),
     "CDI annotation": (pod().container().annotated({"cdi.k8s.io/x": "nvidia.com/gpu=all"}), "HC027"),
     "our record": (pod().container().annotated({f"{names.OWN_PREFIX}cards": "0"}), "HC020"),
@@ -113,6 +129,35 @@ def test_every_way_to_get_a_gpu_without_resources_is_refused(
     refused = webhook.create(space, complete(built))
     assert refused.status == 403
     assert f"[{code}]" in refused.body["message"]
+
+
+def test_an_image_that_could_bring_cards_sees_none(webhook: Installation, space: str) -> None:
+    stored = webhook.create(space, complete(pod().container(**variable("CUDA_VERSION", "8.0")))).must()
+    env = stored["spec"]["containers"][0]["env"]
+    assert {"name": names.VISIBLE_DEVICES, "value": names.SEES_NOTHING} in env
+
+
+def test_an_annotation_that_gives_devices_is_refused_on_a_running_pod(webhook: Installation, space: str) -> None:
+    webhook.create(space, complete(pod().container())).must()
+    given = webhook.kubectl(space, "annotate", "pod", "p", "nvidia.cdi.k8s.io/container.main=nvidia.com/gpu=all")
+    assert given.code == 1
+    assert "[HC027]" in given.stderr
+
+
+@pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate"])
+def test_a_claim_of_a_gpu_class_is_refused_and_another_one_is_not(webhook: Installation, space: str, kind: str) -> None:
+    gpus, others = (resource_claim(kind, name) for name in (names.GPU_DEVICE_CLASSES[0], "nic.example.com"))
+    refused = webhook.create(space, gpus)
+    assert refused.status == 403
+    assert "[HC017]" in refused.body["message"]
+    webhook.create(space, others).must()
+
+
+def resource_claim(kind: str, device_class: str) -> Object:
+    requests = [{"name": "one", "exactly": {"deviceClassName": device_class}}]
+    spec: Object = {"devices": {"requests": requests}}
+    claimed = spec if kind == "ResourceClaim" else {"spec": spec}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": "c"}, "spec": claimed}
 
 
 def test_removing_a_record_is_refused_although_the_new_pod_is_plain(webhook: Installation, space: str) -> None:
