@@ -11,7 +11,6 @@ from .policy import AdmissionPolicy, PlacementDefaults
 
 
 def policy_of(settings: Settings) -> AdmissionPolicy:
-    own_scheduler = {settings.set_scheduler_name} if settings.set_scheduler_name else set()
     tolerations = tuple(Toleration(**each.model_dump()) for each in settings.add_tolerations)
     return AdmissionPolicy(
         dialects=settings.enabled_dialects(),
@@ -21,7 +20,7 @@ def policy_of(settings: Settings) -> AdmissionPolicy:
         system_workloads=frozenset(settings.system_workloads),
         host_paths=tuple(settings.host_paths),
         device_classes=frozenset(settings.gpu_device_classes),
-        schedulers=frozenset(settings.schedulers) | own_scheduler,
+        schedulers=settings.served_schedulers(),
         default_core_limit=settings.default_core_limit,
         placement=PlacementDefaults(settings.set_scheduler_name, settings.set_runtime_class_name, tolerations),
         templates=settings.templates,

@@ -4,56 +4,138 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
-from extender.explain.bound import BoundPod, HeldCard
-from extender.explain.explanation import Explanation, PodState, explain
-from extender.explain.pending import CardFit, NodeEvictions, NodeFit, PendingPod
+from extender.explain.explanation import Explanation, explain
+from extender.explain.scheduling import NO_TRACES, Scheduling, explain_scheduling, reported
+from extender.explain.summary import summarize
 from extender.quota_limits import UNLIMITED, BudgetUsage, QuotaLimits
-from halfcard import names
-from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED
-from halfcard.placing.card_usage import CardMode
+from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, UnusableInputError
 from halfcard.placing.pod_facts import PodFacts, read_facts
-from halfcard.pod.stored_pod import StoredPod
+from halfcard.pod.reported_pod import ReportedPod
 
-from .inputs.cluster_state import ClusterState, NoClusterError, ask, read_cluster
+from .inputs.cluster_state import ClusterState, NoClusterError, ask, default_namespace, read_cluster
 from .inputs.cluster_state import add_arguments as add_source
-from .inspect import share, warn
+from .inputs.namespace_choice import add_namespace_arguments
+from .inputs.pod_target import POD, PodTarget, by_urgency, read_target
+from .inputs.scheduler_traces import SchedulerSigns, read_scheduler_signs
+from .inputs.workload_report import WorkloadReport, read_workload
+from .inspect import warn
+from .output.explanation_text import print_explanation, print_summaries
 from .output.structured import TEXT, add_output_argument, print_document
 from .output.terminal import Colour, Screen
 from .quota_commands.gpu_quotas import concerning
 
-_MOST_FITTING: Final = 5
-_MOST_REASONS: Final = 10
-_MOST_NAMES: Final = 3
-_MOST_CARDS: Final = 16
-_MOST_PODS: Final = 8
-"""The most pods in the text, which fill a screen; the JSON has all of them."""
+_HELP: Final = (
+    "the pod, as NAME, NAMESPACE/NAME or pod/NAME; or its workload, such as deploy/NAME, job/NAME or sts/NAME;"
+    " default: all pending pods that request cards"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("pod", metavar="pod/NAMESPACE/NAME", help="the pod; NAMESPACE/NAME works too")
+    parser.add_argument("pod", nargs="?", metavar="[KIND/]NAME", help=_HELP)
+    add_namespace_arguments(parser, "default: the namespace of the context")
     add_source(parser)
     add_output_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.pod is None:
+        return _list_pending(arguments)
+    if arguments.all_namespaces:
+        raise UnusableInputError(f"got {arguments.pod} and -A; name its namespace with -n, or leave out one of them")
+    target = read_target(arguments.pod, arguments.namespace, default_namespace(arguments))
     cluster = read_cluster(arguments)
-    stored = _stored(cluster, arguments.pod)
+    if target.kind == POD:
+        stored = cluster.pods.get(target.title)
+        if stored is None:
+            raise NoClusterError(f"{target} does not exist; check its namespace and its name")
+        return _answer(arguments, cluster, stored, None)
+    pods = by_urgency(pod for pod in cluster.pods.values() if target.owns(pod))
+    return _answer(arguments, cluster, next(iter(pods), None), _workload(arguments, target, pods))
+
+
+def _answer(
+    arguments: argparse.Namespace, cluster: ClusterState, pod: ReportedPod | None, owner: WorkloadReport | None
+) -> int:
+    found = None if pod is None else _explained(arguments, cluster, pod)
+    if arguments.output != TEXT:
+        print_document(arguments.output, _document(found, owner))
+    else:
+        _print(Screen.on(sys.stdout), cluster, found, owner)
+    is_held_back = (found is not None and found.is_held_back) or (owner is not None and owner.is_short)
+    return EXIT_REFUSED if is_held_back else EXIT_OK
+
+
+def _document(found: Explanation | None, owner: WorkloadReport | None) -> Mapping[str, Any]:
+    explained = {} if found is None else msgspec.to_builtins(found)
+    return explained if owner is None else {"workload": msgspec.to_builtins(owner), **explained}
+
+
+def _print(screen: Screen, cluster: ClusterState, found: Explanation | None, owner: WorkloadReport | None) -> None:
+    if owner is not None:
+        screen.wrapped(str(owner), indent="", hanging="  ", colour=Colour.BOLD)
+        if owner.trouble:
+            screen.wrapped(f"Its controller says: {owner.trouble}", indent="", hanging="  ", colour=Colour.YELLOW)
+    if found is not None:
+        warn([doubt for doubt in cluster.doubts() if _concerns(doubt, found)])
+        print_explanation(screen, found)
+
+
+def _concerns(doubt: str, found: Explanation) -> bool:
+    """Selects the inconsistencies of a pod: its own trouble is reported as such; hidden nodes matter to every
+    pending pod.
+    """
+    if found.whereabouts is not None:
+        return f" on node {found.whereabouts.node}: " in doubt
+    return " is left out: " in doubt and doubt.startswith("node ")
+
+
+# --- all pending pods ------------------------------------------------------------------------------------------------
+
+
+def _list_pending(arguments: argparse.Namespace) -> int:
+    namespace = None if arguments.all_namespaces else arguments.namespace or default_namespace(arguments)
+    cluster = read_cluster(arguments)
+    pods = [pod for pod in by_urgency(cluster.pods.values()) if namespace in (None, pod.meta.namespace)]
+    found = [each for pod in pods if not pod.node and (each := summarize(pod, cluster.state, cluster.schedulers))]
+    if arguments.output != TEXT:
+        print_document(arguments.output, {"pending": msgspec.to_builtins(found)})
+    else:
+        print_summaries(Screen.on(sys.stdout), found)
+    return EXIT_REFUSED if found else EXIT_OK
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _workload(arguments: argparse.Namespace, target: PodTarget, pods: Sequence[ReportedPod]) -> WorkloadReport:
+    pending = sum(not pod.node for pod in pods)
+    if arguments.state is not None:
+        if not pods:
+            raise NoClusterError(f"no pod of {target} exists there; check its namespace and its name")
+        return WorkloadReport(target.kind, target.title, len(pods), pending)
+    return ask(arguments, lambda calls: read_workload(calls, target, len(pods), pending))
+
+
+def _explained(arguments: argparse.Namespace, cluster: ClusterState, stored: ReportedPod) -> Explanation:
     pod = read_facts(stored, cluster.state.dialects)
     policy = cluster.policy_of(pod.demand.wanted.policy)
     explained = explain(cluster.state, pod, policy, _limits(arguments, pod))
-    found = replace(explained, gates=stored.gates)
-    if arguments.output != TEXT:
-        print_document(arguments.output, msgspec.to_builtins(found))
-    else:
-        warn([doubt for doubt in cluster.doubts() if _concerns(doubt, found)])
-        _print(Screen.on(sys.stdout), found)
-    return EXIT_REFUSED if found.has_nowhere_to_go else EXIT_OK
+    scheduling = None if pod.node or pod.is_over else _scheduling(arguments, cluster, stored, pod)
+    return replace(explained, gates=stored.gates, scheduling=scheduling)
+
+
+def _scheduling(arguments: argparse.Namespace, cluster: ClusterState, stored: ReportedPod, pod: PodFacts) -> Scheduling:
+    signs = SchedulerSigns(reported(stored), NO_TRACES)
+    if signs.report is None and not stored.gates and arguments.state is None:
+        others = [each for each in cluster.pods.values() if each.node and each.scheduler == stored.scheduler]
+        signs = ask(arguments, lambda calls: read_scheduler_signs(calls, stored, len(others)))
+    return explain_scheduling(stored, cluster.schedulers if pod.asks_for_cards else (), *signs)
 
 
 def _limits(arguments: argparse.Namespace, pod: PodFacts) -> QuotaLimits:
@@ -67,182 +149,3 @@ def _limits(arguments: argparse.Namespace, pod: PodFacts) -> QuotaLimits:
     return QuotaLimits(
         pod.demand.needs, [BudgetUsage(each.budget, each.ledger) for each in answers if each.budget.depends_on_location]
     )
-
-
-def _stored(cluster: ClusterState, written: str) -> StoredPod:
-    namespace, _, name = written.removeprefix("pod/").rpartition("/")
-    if "/" in namespace or not name:
-        raise NoClusterError(f'got "{written}"; write a pod as pod/NAMESPACE/NAME')
-    pod = cluster.pods.get(f"{namespace or 'default'}/{name}")
-    if pod is None:
-        raise NoClusterError(f"pod {namespace or 'default'}/{name} does not exist; check its namespace and its name")
-    return pod
-
-
-def _concerns(doubt: str, found: Explanation) -> bool:
-    """Selects the inconsistencies of a pod: its own trouble is reported as such; hidden nodes matter to every
-    pending pod.
-    """
-    if found.whereabouts is not None:
-        return f" on node {found.whereabouts.node}: " in doubt
-    return " is left out: " in doubt and doubt.startswith("node ")
-
-
-def _print(screen: Screen, found: Explanation) -> None:
-    screen.wrapped(_headline(found), indent="", hanging="  ", colour=Colour.BOLD)
-    for container, asks in found.asks.items():
-        screen.line(f"  {container}: {asks}")
-        _print_cards_held(screen, _held(found, container))
-    if found.wants:
-        screen.wrapped(f"it prefers {found.wants}", indent="  ", hanging="  ")
-    if found.trouble:
-        screen.wrapped(found.trouble, indent="", hanging="  ", colour=Colour.RED)
-    if names.QUOTA_GATE in found.gates:
-        screen.wrapped(_behind_gate(found), indent="", hanging="  ", colour=Colour.YELLOW)
-    if found.prospects is not None:
-        _print_prospects(screen, found.prospects)
-
-
-def _behind_gate(found: Explanation) -> str:
-    namespace = found.pod.partition("/")[0]
-    return f"It waits for its quotas, with the scheduling gate {names.QUOTA_GATE}: halfcard quota explain {namespace}"
-
-
-def _headline(found: Explanation) -> str:
-    match found.standing:
-        case PodState.NO_CARDS:
-            return f"Pod {found.pod} requests no card: for Halfcard it may run anywhere."
-        case PodState.OVER:
-            return f"Pod {found.pod} has ended and uses no card."
-        case PodState.BOUND if found.whereabouts is not None:
-            return f"Pod {found.pod} is on node {found.whereabouts.node}, {_by_whom(found.whereabouts)}."
-    if found.trouble:
-        return f"Pod {found.pod} is pending, and can never fit on any node:"
-    return f"Pod {found.pod} is pending (priority {found.priority}). It requests:"
-
-
-def _by_whom(where: BoundPod) -> str:
-    if not where.grants:
-        return "and uses none of its cards"
-    if not where.recorded_by:
-        return "its cards are not recorded and are guessed"
-    return f"its cards recorded by {where.recorded_by}" + (f" at {where.since}" if where.since else "")
-
-
-# --- pending ---------------------------------------------------------------------------------------------------------
-
-
-def _print_prospects(screen: Screen, prospects: PendingPod) -> None:
-    fitting = [node for node in prospects.nodes if node.fits]
-    refusing = [node for node in prospects.nodes if not node.fits]
-    if fitting:
-        _print_fitting(screen, fitting, len(prospects.nodes))
-    if refusing:
-        screen.line(screen.paint(f"It fits on {'no node' if not fitting else 'no other'}:", Colour.YELLOW))
-        _print_reasons(screen, refusing)
-    if not fitting:
-        _print_nearest(screen, prospects)
-        _print_cards(screen, _to_show(prospects, refusing))
-
-
-def _print_fitting(screen: Screen, fitting: Sequence[NodeFit], nodes: int) -> None:
-    screen.line(screen.paint(f"It fits on {len(fitting)} of {_counted(nodes, 'node')}, by score:", Colour.GREEN))
-    screen.table([(str(node.score), node.name) for node in fitting[:_MOST_FITTING]], right=(0,), indent="  ")
-    _print_rest(screen, len(fitting) - _MOST_FITTING, "node")
-
-
-def _print_reasons(screen: Screen, refusing: Sequence[NodeFit]) -> None:
-    """Equal reasons once, the most frequent first."""
-    grouped: dict[str, list[str]] = {}
-    for node in refusing:
-        grouped.setdefault(node.reason, []).append(node.name)
-    ordered = sorted(grouped.items(), key=lambda item: -len(item[1]))
-    for reason, nodes in ordered[:_MOST_REASONS]:
-        shown = ", ".join(nodes[:_MOST_NAMES]) + (", …" if len(nodes) > _MOST_NAMES else "")
-        screen.wrapped(f"{_counted(len(nodes), 'node')}: {reason} ({shown})", indent="  ", hanging="  ")
-
-
-def _print_nearest(screen: Screen, prospects: PendingPod) -> None:
-    lower, anybody = prospects.nearest, prospects.nearest_of_any_priority
-    if lower is not None:
-        _print_departure(screen, lower, "of lower priority")
-    else:
-        screen.line("Evicting pods of lower priority is not enough on any node.")
-    if anybody is not None and (lower is None or len(anybody.pods) < len(lower.pods)):
-        _print_departure(screen, anybody, "of any priority")
-
-
-def _print_departure(screen: Screen, departure: NodeEvictions, whose: str) -> None:
-    screen.line(f"Nearest: {departure.node}, if {_counted(len(departure.pods), 'pod')} {whose} ended:")
-    for victim in departure.pods[:_MOST_PODS]:
-        screen.line(f"  {victim.pod} (priority {victim.priority})")
-    _print_rest(screen, len(departure.pods) - _MOST_PODS, "pod")
-
-
-def _to_show(prospects: PendingPod, refusing: Sequence[NodeFit]) -> list[NodeFit]:
-    """The nearest node first, then as many others as a screen takes; a node without cards has none to show."""
-    near = [each.node for each in (prospects.nearest, prospects.nearest_of_any_priority) if each is not None]
-    ordered = sorted((node for node in refusing if node.cards), key=lambda node: node.name not in near)
-    shown: list[NodeFit] = []
-    cards = 0
-    for node in ordered:
-        cards += len(node.cards)
-        if shown and cards > _MOST_CARDS:
-            break
-        shown.append(node)
-    return shown
-
-
-def _print_cards(screen: Screen, nodes: Sequence[NodeFit]) -> None:
-    for node in nodes:
-        screen.line(screen.paint(f"{node.name}:", Colour.BOLD))
-        screen.table([_card(card) for card in node.cards[:_MOST_CARDS]], indent="  ")
-        _print_rest(screen, len(node.cards) - _MOST_CARDS, "card")
-
-
-def _card(card: CardFit) -> tuple[str, ...]:
-    return (
-        f"card {card.index}",
-        str(card.mode),
-        _free(card),
-        _counted(len(card.pods), "pod") if card.pods else "",
-        card.reason or "would do",
-    )
-
-
-def _free(card: CardFit) -> str:
-    match card.mode:
-        case CardMode.HALVES:
-            return f"{card.parts_free} of 2 halves free"
-        case CardMode.SLICES:
-            return f"{_counted(card.parts_free, 'time slice')} free"
-        case CardMode.EXCLUSIVE:
-            return "nothing free"
-    memory = "" if card.memory_mib_free is None else f" and {card.memory_mib_free} MiB"
-    return f"{card.cores_free} %{memory} free"
-
-
-# --- bound -----------------------------------------------------------------------------------------------------------
-
-
-def _held(found: Explanation, container: str) -> tuple[HeldCard, ...]:
-    grants = found.whereabouts.grants if found.whereabouts is not None else ()
-    return next((grant.cards for grant in grants if grant.container == container), ())
-
-
-def _print_cards_held(screen: Screen, cards: Sequence[HeldCard]) -> None:
-    for card in cards:
-        name = "" if card.name == str(card.index) else card.name
-        screen.line("    " + "  ".join(filter(None, (f"card {card.index}", card.model, name, str(card.mode)))))
-        beside = [(f"beside {each.title}", share(each)) for each in card.neighbours[:_MOST_PODS]]
-        screen.table(beside, indent="      ")
-        _print_rest(screen, len(card.neighbours) - _MOST_PODS, "pod")
-
-
-def _print_rest(screen: Screen, left_out: int, what: str) -> None:
-    if left_out > 0:
-        screen.line(screen.paint(f"  … and {_counted(left_out, what)} more; -o json lists all", Colour.DIM))
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -6,17 +6,20 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
 
-from extender.explain.inspection import Amount, CardHolder, CardInspection, NodeInspection, gpushare_json, inspect
-from halfcard.exit_codes import EXIT_OK
+from extender.explain.inspection import Amount, CardInspection, NodeInspection, gpushare_json, inspect
+from halfcard.exit_codes import EXIT_OK, UnusableInputError
 from halfcard.placing.card_usage import CardMode
 
 from .inputs.cluster_state import ClusterState, NoClusterError, read_cluster
 from .inputs.cluster_state import add_arguments as add_source
+from .inputs.namespace_choice import add_namespace_arguments
 from .output import gpushare_table
+from .output.shares import share
 from .output.structured import TEXT, add_output_argument, print_document
 from .output.terminal import Colour, Screen
 
@@ -28,6 +31,7 @@ _COLOURS: Final = {CardMode.FREE: Colour.GREEN, CardMode.EXCLUSIVE: Colour.BLUE}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("node", nargs="?", metavar="NODE", help="only this one")
     parser.add_argument("-d", "--details", action="store_true", help="each card, and the pods on it")
+    add_namespace_arguments(parser, "only its pods (default: all namespaces)")
     add_source(parser)
     parser.add_argument(
         "--format", choices=("table", "gpushare"), default="table", help="gpushare: as kubectl-inspect-gpushare prints"
@@ -36,8 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.namespace and arguments.format == "gpushare":
+        raise UnusableInputError("got -n and --format gpushare, which always shows all pods; leave out one of them")
     cluster = read_cluster(arguments)
-    nodes = _nodes(cluster, arguments.node)
+    nodes = [_within(node, arguments.namespace) for node in _nodes(cluster, arguments.node)]
     if arguments.output != TEXT:
         print_document(arguments.output, _as_json(cluster, nodes, arguments.format))
         return EXIT_OK
@@ -63,6 +69,15 @@ def _nodes(cluster: ClusterState, wanted: str | None) -> list[NodeInspection]:
             f"node {wanted} does not exist, or its cards are implausible; `halfcard inspect` lists the nodes"
         )
     return [inspect(cluster.state, known[name], cluster.table) for name in ([wanted] if wanted else sorted(known))]
+
+
+def _within(node: NodeInspection, namespace: str | None) -> NodeInspection:
+    """Returns the node with only the pods of a namespace; its cards are used by all pods."""
+    if namespace is None:
+        return node
+    cards = [replace(card, pods=tuple(pod for pod in card.pods if pod.namespace == namespace)) for card in node.cards]
+    without_card = [title for title in node.without_card if title.startswith(f"{namespace}/")]
+    return replace(node, cards=tuple(cards), without_card=tuple(without_card))
 
 
 def warn(doubts: Sequence[str]) -> None:
@@ -142,15 +157,3 @@ def _print_card(screen: Screen, card: CardInspection) -> None:
         screen.wrapped(f"gets no new pods: {card.out_of_order}", indent="    ", hanging="  ", colour=Colour.RED)
     rows = [(pod.title, share(pod) + ("" if pod.recorded else "  not recorded: guessed")) for pod in card.pods]
     screen.table(rows, indent="    ")
-
-
-def share(pod: CardHolder) -> str:
-    """Describes a pod's part of a card."""
-    match pod.mode:
-        case CardMode.EXCLUSIVE:
-            return "all of it"
-        case CardMode.HALVES:
-            return f"half: {pod.memory_mib} MiB" if pod.parts == 1 else "both halves"
-        case CardMode.SLICES:
-            return f"{pod.parts} time slice{'' if pod.parts == 1 else 's'}"
-    return f"{pod.cores} %  {pod.memory_mib} MiB" if pod.cores else f"{pod.memory_mib} MiB"

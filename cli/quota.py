@@ -21,9 +21,11 @@ from halfcard.quota.gpu_quota import read_amounts
 from halfcard.quota.ledger import Amounts
 from halfcard.quota.native_messages import units
 from kube.api.calls import ApiCalls
+from kube.quota.native_quota_source import quotas_anywhere
 from settings.settings_file import load_settings
 
-from .inputs.cluster_state import add_access_arguments, ask
+from .inputs.cluster_state import add_access_arguments, ask, default_namespace
+from .inputs.namespace_choice import add_namespace_arguments
 from .output.structured import TEXT, add_output_argument, print_document
 from .output.terminal import Colour, Screen
 from .quota_commands import gpu_quotas, import_map, native_explain, repair, report, revert
@@ -40,7 +42,7 @@ Object = Mapping[str, Any]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     explain = _command(commands, "explain", _SUMMARY)
-    explain.add_argument("namespace", metavar="NAMESPACE")
+    add_namespace_arguments(explain, "default: the namespace of the context", positional=True)
     explain.add_argument(
         "--pod",
         type=_charge,
@@ -77,25 +79,32 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _explain(arguments: argparse.Namespace) -> int:
     policy = policy_of(load_settings(arguments.settings))
-    found = ask(arguments, lambda calls: _read_quotas(calls, arguments.namespace, policy))
-    answer = _Answer([], []) if arguments.pod is None else _answer(found, arguments.pod, policy)
-    if arguments.output != TEXT:
-        pod = {} if arguments.pod is None else {"pod": {"charge": arguments.pod, **answer._asdict()}}
-        own = {
-            "quotas": [each.as_json() for each in found.answers],
-            "native": native_explain.as_json(found.native, policy.counted),
-        }
-        document = {
-            "namespace": arguments.namespace,
-            **own,
-            **pod,
-            "hanging": found.hanging,
-            "problems": found.problems,
-        }
-        print_document(arguments.output, document)
+    if arguments.all_namespaces:
+        found = ask(arguments, lambda calls: _read_everywhere(calls, policy))
     else:
-        _print(Screen.on(sys.stdout), arguments, found, answer, policy.counted)
-    return EXIT_REFUSED if answer.refused else EXIT_OK
+        namespace = arguments.namespace or default_namespace(arguments)
+        found = [ask(arguments, lambda calls: _read_quotas(calls, namespace, policy))]
+    answers = [_Answer([], []) if arguments.pod is None else _answer(each, arguments.pod, policy) for each in found]
+    if arguments.output != TEXT:
+        documents = [
+            _document(each, arguments.pod, answer, policy) for each, answer in zip(found, answers, strict=True)
+        ]
+        print_document(arguments.output, {"namespaces": documents} if arguments.all_namespaces else documents[0])
+    else:
+        for each, answer in zip(found, answers, strict=True):
+            _print(Screen.on(sys.stdout), arguments, each, answer, policy.counted)
+    return EXIT_REFUSED if any(answer.refused for answer in answers) else EXIT_OK
+
+
+def _document(found: Found, charge: Amounts | None, answer: _Answer, policy: AdmissionPolicy) -> Object:
+    return {
+        "namespace": found.namespace,
+        "quotas": [each.as_json() for each in found.answers],
+        "native": native_explain.as_json(found.native, policy.counted),
+        **({} if charge is None else {"pod": {"charge": charge, **answer._asdict()}}),
+        "hanging": found.hanging,
+        "problems": found.problems,
+    }
 
 
 class _Answer(NamedTuple):
@@ -120,6 +129,7 @@ def _answer(found: Found, charge: Amounts, policy: AdmissionPolicy) -> _Answer:
 class Found(NamedTuple):
     """All quotas that concern one namespace."""
 
+    namespace: str
     answers: list[QuotaAnswer]
     native: native_explain.NativeQuotaAnswer
     problems: list[str]
@@ -130,7 +140,13 @@ async def _read_quotas(calls: ApiCalls, namespace: str, policy: AdmissionPolicy)
     answers, problems = await gpu_quotas.concerning(calls, namespace)
     native = await native_explain.ask(calls, namespace, policy.counted)
     hanging = await hanging_pods(calls, namespace, policy.dialects, time.time()) if answers else []
-    return Found(answers, native, [*problems, *native.problems], hanging)
+    return Found(namespace, answers, native, [*problems, *native.problems], hanging)
+
+
+async def _read_everywhere(calls: ApiCalls, policy: AdmissionPolicy) -> list[Found]:
+    """Reads the quotas of each namespace that has quotas of its own."""
+    native = {each.meta.namespace or "" for each in await quotas_anywhere(calls) if each.names(policy.counted)}
+    return [await _read_quotas(calls, each, policy) for each in sorted(native | await gpu_quotas.namespaces(calls))]
 
 
 # --- printing --------------------------------------------------------------------------------------------------------
@@ -141,7 +157,7 @@ def _print(
 ) -> None:
     if not found.answers and not found.native.quotas:
         kinds = f"no {names.GPU_QUOTA}, no {names.CLUSTER_GPU_QUOTA} and no ResourceQuota of GPUs"
-        screen.line(f"{kinds} concerns namespace {arguments.namespace}")
+        screen.line(f"{kinds} concerns namespace {found.namespace}")
     for each in found.answers:
         _print_quota(screen, each)
     native_explain.show(screen, found.native, resources)

@@ -25,6 +25,7 @@ from kube.api.calls import ApiCalls, NoAnswerError
 from kube.node_source import NODES
 
 from .inputs.cluster_state import NoClusterError, add_access_arguments, everything, find_access
+from .inputs.namespace_choice import add_namespace_arguments
 from .inspect import tally, warn
 from .output.structured import TEXT, add_output_argument, print_document
 from .output.terminal import Colour, Screen
@@ -55,7 +56,7 @@ class SilentAgent:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", choices=("nodes", "pods"), default="nodes", help="default %(default)s")
     parser.add_argument("--node", metavar="NAME", help="only this one, card by card")
-    parser.add_argument("-n", "--namespace", metavar="NAME", help="only its pods")
+    add_namespace_arguments(parser, "only its pods (default: all namespaces)")
     add_access_arguments(parser)
     add_output_argument(parser)
 

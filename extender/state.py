@@ -181,7 +181,7 @@ class State:
             self._nodes[name] = node
             self._kinds[name] = kind_of(node)
             self._mark_changed(name)
-        elif known.published != node.published:
+        elif (known.published, known.withdrawn) != (node.published, node.withdrawn):
             self._nodes[name] = node
 
     def drop_node(self, name: str) -> None:

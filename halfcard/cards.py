@@ -38,6 +38,7 @@ class Node:
         pool: the group of nodes that it belongs to, by its label.
         cpu_milli: what pods may request of it, as is `memory_mib`.
         published: the names of the extended resources in its capacity, for reports.
+        withdrawn: those of them that no pod gets now: kubelet withdraws the resources of a device plugin that is gone.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Node:
     cpu_milli: int = 0
     memory_mib: int = 0
     published: frozenset[str] = field(default=frozenset(), compare=False)
+    withdrawn: frozenset[str] = field(default=frozenset(), compare=False)
 
 
 class CardLimit(msgspec.Struct, frozen=True):

@@ -81,6 +81,7 @@ def read_node(obj: Mapping[str, Any], dealings: CapacityRules = CapacityRules())
     if not name:
         return ImplausibleNode(name, 'metadata.name: got ""; a node has a name')
     allocatable = _mapping(status, "allocatable") or published.capacity
+    extended = frozenset(name for name in published.capacity if "/" in name)
     return Node(
         name,
         without_cordoned(cards, _text(annotations, names.CORDONED_CARDS)),
@@ -89,7 +90,8 @@ def read_node(obj: Mapping[str, Any], dealings: CapacityRules = CapacityRules())
         _address(status),
         _thousandths(allocatable.get("cpu")),
         _thousandths(allocatable.get("memory")) // (1000 * _MIB),
-        frozenset(name for name in published.capacity if "/" in name),
+        extended,
+        frozenset(name for name in extended if not _thousandths(allocatable.get(name))),
     )
 
 

@@ -233,6 +233,10 @@ class Settings(_Model):
         """Returns the enabled dialects."""
         return Dialects((*self._chosen(), *_prefixed(self.vcuda_prefixes)))
 
+    def served_schedulers(self) -> frozenset[str]:
+        """Returns the schedulers whose GPU pods get cards."""
+        return frozenset(filter(None, (*self.schedulers, self.set_scheduler_name)))
+
     def unchecked_namespaces(self) -> frozenset[str]:
         """Returns the namespaces whose objects the API server does not send."""
         return frozenset({names.KUBE_SYSTEM, names.NAMESPACE, *self.exempt_namespaces})

@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
@@ -20,7 +21,7 @@ from extender.packing.workload_stats import WorkloadStats
 from extender.state import State
 from halfcard.exit_codes import UnusableInputError
 from halfcard.placing.node_totals import Offer, offers
-from halfcard.pod.stored_pod import StoredPod
+from halfcard.pod.reported_pod import ReportedPod
 from halfcard.problems import printable
 from kube.api.access import Access, AccessError
 from kube.api.calls import ApiCalls
@@ -30,7 +31,8 @@ from kube.manifests.documents import Document, read_path, to_json
 from kube.node_source import NODES
 from settings.settings_file import load_settings
 
-_POD: Final = msgspec.json.Decoder(StoredPod)
+_POD: Final = msgspec.json.Decoder(ReportedPod)
+_PODS: Final = "/api/v1/pods"
 _A_PAGE: Final = 500
 _DEFAULT_NAMESPACE: Final = "default"
 _KUBECONFIG: Final = "KUBECONFIG"
@@ -55,6 +57,7 @@ class ClusterState:
         pods: all of them by namespace/name, also those that request no card.
         table: what each resource's name counts.
         policy_of: the policy by name; the default for an empty name.
+        schedulers: those that ask the extender.
         left_out: objects that could not be read, a sentence each.
     """
 
@@ -62,7 +65,8 @@ class ClusterState:
     table: Mapping[str, Offer]
     aliyun_unit_mib: int
     policy_of: Callable[[str], PackingPolicy]
-    pods: dict[str, StoredPod] = field(default_factory=dict)
+    schedulers: frozenset[str]
+    pods: dict[str, ReportedPod] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
 
     def doubts(self) -> tuple[str, ...]:
@@ -104,10 +108,16 @@ def _empty(settings_file: Path | None) -> ClusterState:
     dealings, learning = settings.capacity_rules(), WorkloadStats()
     state = State(settings.enabled_dialects(), dealings, learning.observe)
     expectations = PolicyCache(settings.packing, learning.mix, state)
-    return ClusterState(state, offers(settings.enabled_dialects().known), dealings.aliyun_unit_mib, expectations.policy)
+    return ClusterState(
+        state,
+        offers(settings.enabled_dialects().known),
+        dealings.aliyun_unit_mib,
+        expectations.policy,
+        settings.served_schedulers(),
+    )
 
 
-def _add_pod(cluster: ClusterState, pod: StoredPod) -> None:
+def _add_pod(cluster: ClusterState, pod: ReportedPod) -> None:
     cluster.pods[f"{pod.meta.namespace}/{pod.meta.name}"] = pod
     cluster.state.put_pod(pod)
 
@@ -155,6 +165,12 @@ def find_access(arguments: argparse.Namespace) -> Access:
     return from_kubeconfig(file, arguments.context)
 
 
+def default_namespace(arguments: argparse.Namespace) -> str:
+    """Returns the namespace of the kubeconfig's context, as kubectl uses it; a dump and `kubectl proxy` have none."""
+    from_dump = "state" in arguments and arguments.state is not None
+    return _DEFAULT_NAMESPACE if from_dump else find_access(arguments).namespace or _DEFAULT_NAMESPACE
+
+
 def _as_kubectl_finds_it(listed: str, instead: str) -> Path:
     """Returns the only kubeconfig that exists: kubectl would merge several."""
     files = [Path(file) for file in listed.split(os.pathsep) if file] or [Path.home() / ".kube" / "config"]
@@ -182,8 +198,12 @@ def ask(arguments: argparse.Namespace, question: Callable[[ApiCalls], Awaitable[
 def _add_collections(cluster: ClusterState, access: Access) -> None:
     for node in everything(access, NODES, dict[str, Any], cluster.left_out):
         cluster.state.put_node(node)
-    for pod in everything(access, "/api/v1/pods", StoredPod, cluster.left_out):
+    for pod in everything(access, _PODS, ReportedPod, cluster.left_out):
         _add_pod(cluster, pod)
+
+
+def pods_path(namespace: str | None) -> str:
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods" if namespace else _PODS
 
 
 def everything(access: Access, path: str, item: type[T], left_out: list[str]) -> Iterator[T]:

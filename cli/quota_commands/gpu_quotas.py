@@ -89,6 +89,12 @@ async def concerning(calls: ApiCalls, namespace: str) -> tuple[list[QuotaAnswer]
     return [*answers, *[each for each in defaults if isinstance(each, QuotaAnswer)]], [*problems, *odd, *unread]
 
 
+async def namespaces(calls: ApiCalls) -> set[str]:
+    """Returns the namespaces that have a GpuQuota."""
+    found = await _get(calls, f"{names.QUOTA_API}/{names.GPU_QUOTAS}")
+    return {each["metadata"]["namespace"] for each in found["items"]}
+
+
 async def _default(calls: ApiCalls, budget: Budget) -> QuotaAnswer | str:
     """Reads the use of a default quota in one namespace, which only its ledger has."""
     try:

@@ -20,6 +20,7 @@ from kube.quota.native_quota_source import ReadError, pods_in, quotas_anywhere, 
 from settings.settings_file import load_settings
 
 from ..inputs.cluster_state import add_access_arguments, ask
+from ..inputs.namespace_choice import add_namespace_arguments
 from ..output.structured import TEXT, add_output_argument, print_document
 from ..output.terminal import Colour, Screen
 
@@ -43,7 +44,7 @@ class Repaired(NamedTuple):
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of a command that changes ResourceQuotas: which ones, and whether only as a dry run."""
-    parser.add_argument("namespace", nargs="?", metavar="NAMESPACE", help="default: all of them")
+    add_namespace_arguments(parser, "only its quotas (default: all namespaces)", positional=True)
     parser.add_argument(
         "--dry-run", action="store_true", help="change nothing; exit code 1 if something would be changed"
     )

@@ -22,7 +22,8 @@ from halfcard.quota.budget_messages import amount
 from halfcard.quota.charge import COUNTED, charge
 from settings.settings_file import load_settings
 
-from ..inputs.cluster_state import add_access_arguments, everything, find_access
+from ..inputs.cluster_state import add_access_arguments, everything, find_access, pods_path
+from ..inputs.namespace_choice import add_namespace_arguments
 from ..output.structured import TEXT, add_output_argument, print_document
 
 SUMMARY: Final = "the current usage of the cluster's cards, by team"
@@ -50,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--by", metavar="LABEL", help="the label of pods whose values are the teams (default: their namespaces)"
     )
+    add_namespace_arguments(parser, "only its pods (default: all namespaces)")
     add_access_arguments(parser)
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
     add_output_argument(parser)
@@ -59,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     left_out: list[str] = []
     dialects = load_settings(arguments.settings).enabled_dialects()
-    pods = everything(find_access(arguments), "/api/v1/pods", StoredPod, left_out)
+    pods = everything(find_access(arguments), pods_path(arguments.namespace), StoredPod, left_out)
     found = usages(pods, dialects, _team_by(arguments.by))
     for problem in left_out:
         print(f"{arguments.title}: {problem}", file=sys.stderr)

@@ -18,6 +18,7 @@ from ..state import State
 from ..unplaceable import Unplaceable, check_no_record
 from .bound import BoundPod, explain_bound
 from .pending import PendingPod, explain_pending
+from .scheduling import Scheduling
 
 
 class PodState(StrEnum):
@@ -39,6 +40,7 @@ class Explanation:
         trouble: why no node may take the pod, or why its cards are uncertain.
         prospects: for a pending pod, each node and the nearest evictions.
         whereabouts: for a bound pod, its cards.
+        scheduling: for a pending pod, what its scheduler says.
     """
 
     pod: str
@@ -51,6 +53,12 @@ class Explanation:
     prospects: PendingPod | None = None
     whereabouts: BoundPod | None = None
     gates: tuple[str, ...] = ()
+    scheduling: Scheduling | None = None
+
+    @property
+    def is_held_back(self) -> bool:
+        """Returns whether something is known that keeps the pod from a node."""
+        return self.has_nowhere_to_go or (self.scheduling is not None and self.scheduling.holds_back)
 
     @property
     def has_nowhere_to_go(self) -> bool:

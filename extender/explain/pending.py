@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from halfcard import names
 from halfcard.cards import Card
 from halfcard.claims import Need
 from halfcard.placing.card_usage import CardMode, mode_of
@@ -87,8 +88,9 @@ class PendingPod:
 def explain_pending(state: State, pod: PodFacts, policy: PackingPolicy, limits: QuotaLimits = UNLIMITED) -> PendingPod:
     demand, (rooms, unpublished) = _without_node_resources(pod.demand), _rooms(state, pod)
     closed = _closed(state, rooms, demand, limits)
-    closed |= {name: why for name, room in rooms.items() if fits(room, demand) and (why := _short(state, name, pod))}
-    fitting = [name for name, room in rooms.items() if fits(room, demand) and name not in closed]
+    roomy = [name for name, room in rooms.items() if fits(room, demand) and name not in closed]
+    closed |= {name: why for name in roomy if (why := _withdrawn(state, name, pod) or _short(state, name, pod))}
+    fitting = [name for name in roomy if name not in closed]
     refused = sorted(rooms.keys() - set(fitting) - closed.keys())
     ranked = _ranked(rooms, fitting, pod.demand, policy)
     nodes_that_fit = [NodeFit(name, "", score, _cards(state, name, demand)) for name, score in ranked]
@@ -124,6 +126,17 @@ def _short(state: State, name: str, pod: PodFacts) -> str:
     return ", ".join(
         [f"has {free} of {each} free, of {pod.asks[each]} that the pod requests" for each, free in lacks.items()]
     )
+
+
+def _withdrawn(state: State, name: str, pod: PodFacts) -> str:
+    """Returns why a node with room on its cards gets no pod: kubelet withdraws the resources of an agent that is gone.
+
+    Slots stand for the resources that our agent publishes as totals, which kubelet does not withdraw.
+    """
+    node = state.nodes()[name]
+    slot = {names.SLOT} if any(card.uuid for card in node.cards) else set()
+    gone = sorted(node.withdrawn & {*pod.asks, *slot})
+    return f"offers no {', '.join(gone)} now, though its cards have room: is its node agent gone?" if gone else ""
 
 
 def _without_node_resources(demand: Demand) -> Demand:

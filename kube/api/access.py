@@ -31,6 +31,7 @@ class Access:
         prefix: a path that is put before every path, for servers behind a proxy.
         tls: makes the TLS context of one connection; None for plain HTTP.
         token: reads the bearer token for one request; None for none.
+        namespace: the one that commands are about if they name none; empty for none.
     """
 
     host: str
@@ -38,6 +39,7 @@ class Access:
     prefix: str = ""
     tls: Callable[[], ssl.SSLContext] | None = None
     token: Callable[[], str] | None = None
+    namespace: str = ""
 
     def connect(self, timeout_s: float) -> http.client.HTTPConnection:
         if self.tls is None:

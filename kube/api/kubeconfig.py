@@ -11,7 +11,7 @@ import os
 import shlex
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -49,7 +49,8 @@ def from_kubeconfig(path: Path, context: str | None = None) -> Access:
     """
     config = _Kubeconfig(path, _document(path), context)
     chosen = config.entry("contexts", config.context_name)
-    return config.access(config.entry("clusters", chosen.get("cluster")), config.entry("users", chosen.get("user")))
+    access = config.access(config.entry("clusters", chosen.get("cluster")), config.entry("users", chosen.get("user")))
+    return replace(access, namespace=str(chosen.get("namespace") or ""))
 
 
 @dataclass(frozen=True, slots=True)

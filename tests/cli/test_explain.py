@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from cli.__main__ import main
 from halfcard import names
 from tests import builders
+from tests.docs.pages import fences
 
 from .command import ROOT, too_wide
 
@@ -86,8 +88,8 @@ def test_the_nodes_for_a_pod_are_listed_best_first(explain: Explain) -> None:
     code, output = explain("default/new", [*FULL, node("gpu2"), pod("new")])
     assert code == 0
     assert (
-        "It fits on 1 of 4 nodes, by score:\n  10  gpu2\nIt fits on no other:\n  2 nodes: no GPU known to Halfcard"
-        in output
+        "Halfcard has no objection: it fits on 1 of 4 nodes, by score:\n  10  gpu2\n"
+        "It fits on no other:\n  2 nodes: no GPU known to Halfcard" in output
     )
 
 
@@ -118,7 +120,7 @@ def test_pods_without_cards_and_pods_that_have_ended_need_no_explanation(explain
     over = {**pod("over", on="gpu1", card=0), "status": {"phase": "Failed"}}
     assert explain("default/plain", [plain]) == (
         0,
-        "Pod default/plain requests no card: for Halfcard it may run anywhere.\n",
+        "Pod default/plain is pending and requests no card: for Halfcard it may run anywhere.\n",
     )
     code, output = explain("default/over", [node("gpu1"), over])
     assert code == 0 and output.startswith("Pod default/over has ended and uses no card.\n")
@@ -148,9 +150,111 @@ def test_a_large_cluster_fills_a_screen_and_the_json_holds_all_of_it(explain: Ex
     }
 
 
+SAID = "0/2 nodes are available: 2 Insufficient cpu."
+
+
+def refused(pending: dict[str, Any], message: str = SAID, reason: str = "Unschedulable") -> dict[str, Any]:
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+    return {**pending, "status": {"phase": "Pending", "conditions": [condition]}}
+
+
+def test_the_schedulers_words_come_before_halfcards_and_the_exit_code_is_1(explain: Explain) -> None:
+    code, output = explain("default/new", [node("gpu1"), refused(pod("new"))])
+    assert code == 1
+    assert (
+        output
+        == f"""\
+Pod default/new is pending (priority 0). It requests:
+  main: 30 % and 2048 MiB of a card
+kube-scheduler says: {SAID}
+Halfcard has no objection: it fits on 1 of 1 node, by score:
+  10  gpu1
+"""
+    )
+
+
+def test_it_prints_what_the_page_shows(explain: Explain) -> None:
+    (fence,) = (each for each in fences(ROOT / "docs" / "inspect.md") if each.language == "text")
+    command, _, shown = fence.text.partition("\n")
+    assert command == "$ halfcard explain train -n team-a"
+    message = (
+        "0/4 nodes are available: 4 Insufficient cpu. no new claims to deallocate, preemption: 0/4 nodes are available:"
+        " 4 No preemption victims found for incoming pod."
+    )
+    nodes = [node("gpu1"), *(node(name, cards=0) for name in ("cpu1", "cpu2", "cpu3"))]
+    train = refused(pod("train"), message)
+    train["metadata"]["namespace"] = "team-a"
+    assert explain("train", [*nodes, train], "-n", "team-a") == (1, shown)
+
+
+def test_the_schedulers_words_about_a_pod_without_cards_are_shown(explain: Explain) -> None:
+    plain = {"kind": "Pod", "metadata": {"name": "plain"}, "spec": {"containers": [{"name": "c"}]}}
+    code, output = explain("default/plain", [refused(plain)])
+    assert (code, output.splitlines()[1:]) == (1, [f"kube-scheduler says: {SAID}"])
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_documents_have_what_the_scheduler_says(explain: Explain, form: str) -> None:
+    gated = {**pod("new"), "spec": {**pod("new")["spec"], "schedulingGates": [{"name": "example.com/review"}]}}
+    for pending in (gated, refused(pod("new"))):
+        code, written = explain("default/new", [node("gpu1"), pending], "-o", form)
+        found = yaml.safe_load(written)["scheduling"]
+        assert code == 1 and found["scheduler"] == "default-scheduler"
+        if pending is gated:
+            assert "example.com/review" in found["obstacles"][0] and found["report"] is None
+        else:
+            assert found["report"] == {"reason": "Unschedulable", "message": SAID, "since": ""}
+
+
+def test_a_node_whose_agent_is_gone_is_not_offered(explain: Explain) -> None:
+    silent = node("gpu1")
+    silent["status"]["allocatable"] = {names.VCUDA_CORE: "0", names.VCUDA_MEMORY: "0"}
+    code, output = explain("default/new", [silent, pod("new")])
+    assert code == 1
+    assert f"offers no {names.VCUDA_CORE}, {names.VCUDA_MEMORY} now, though its cards have room" in " ".join(
+        output.split()
+    )
+
+
+def owned(name: str, kind: str, owner: str, **more: Any) -> dict[str, Any]:
+    reference = {"apiVersion": "v1", "kind": kind, "name": owner, "uid": owner, "controller": True}
+    made = pod(name, **{key: value for key, value in more.items() if key != "labels"})
+    made["metadata"] |= {"ownerReferences": [reference], "labels": more.get("labels", {})}
+    return made
+
+
+HASHED = {"pod-template-hash": "7f8"}
+OWNERS = {
+    "deploy/web": ("ReplicaSet", "web-7f8"),
+    "deployment.apps/web": ("ReplicaSet", "web-7f8"),
+    "rs/web-7f8": ("ReplicaSet", "web-7f8"),
+    "sts/web": ("StatefulSet", "web"),
+    "ds/web": ("DaemonSet", "web"),
+    "job/web": ("Job", "web"),
+    "Job/default/web": ("Job", "web"),
+}
+
+
+@pytest.mark.parametrize(("written", "owner"), OWNERS.items(), ids=OWNERS.keys())
+def test_a_workload_stands_for_its_oldest_pending_pod(explain: Explain, written: str, owner: tuple[str, str]) -> None:
+    bound, young, old = (
+        owned(name, *owner, labels=HASHED, on=on) for name, on in (("a", "gpu1"), ("b", ""), ("c", ""))
+    )
+    young["metadata"]["creationTimestamp"], old["metadata"]["creationTimestamp"] = "2026-02-01T00:00:00Z", "2026-01-01"
+    other = owned("other", owner[0], f"{owner[1]}x", labels=HASHED)
+    code, output = explain(written, [node("gpu1"), bound, young, old, other])
+    assert code == 0
+    assert "has 3, 2 of them pending.\nPod default/c is pending" in output
+
+
+def test_a_workload_without_a_pod_is_not_found_in_a_dump(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "sts/none", "-n", "team", "--state", str(MIXED)]) == 2
+    assert "no pod of StatefulSet team/none exists there" in capsys.readouterr().err
+
+
 UNUSABLE = {
     "no such pod": ("pod/team-a/none", "pod team-a/none does not exist"),
-    "too many parts": ("pod/a/b/c", 'got "pod/a/b/c"; write a pod as pod/NAMESPACE/NAME'),
+    "too many parts": ("pod/a/b/c", 'got "pod/a/b/c"; write NAME, NAMESPACE/NAME or KIND/NAME'),
     "no name": ("pod/", 'got "pod/"'),
 }
 
@@ -171,3 +275,18 @@ def test_an_inconsistency_that_concerns_the_pod_is_a_warning(
     assert capsys.readouterr().err.startswith("Warning: node odd is left out")
     main(["explain", "default/b", "--state", str(tmp_path)])
     assert capsys.readouterr().err.startswith("Warning: pod default/b on node gpu1: card 0 has less left")
+
+
+def test_without_a_name_all_pending_pods_are_listed(explain: Explain, capsys: pytest.CaptureFixture[str]) -> None:
+    elsewhere = refused(pod("elsewhere"))
+    elsewhere["metadata"]["namespace"] = "team-a"
+    objects = [node("gpu1"), pod("on", on="gpu1", card=0), pod("new"), elsewhere]
+    plain = {"kind": "Pod", "metadata": {"name": "plain"}, "spec": {"containers": [{"name": "c"}]}}
+    everything = f"team-a/elsewhere: {SAID}\ndefault/new: no scheduler has tried it\n"
+    assert explain("-A", [*objects, plain]) == (1, everything)
+    assert explain("-nteam-a", objects) == (1, f"team-a/elsewhere: {SAID}\n")
+    assert explain("-nteam-b", objects) == (0, "No pod that requests cards is pending.\n")
+    code, written = explain("-A", objects, "-o", "json")
+    assert (code, [each["why"] for each in json.loads(written)["pending"]]) == (1, [SAID, "no scheduler has tried it"])
+    assert main(["explain", "new", "-A", "--state", str(MIXED)]) == 2
+    assert "got new and -A; name its namespace with -n" in capsys.readouterr().err

@@ -184,6 +184,16 @@ def test_details_name_guesses_cordons_and_pods_on_no_card(inspect: Inspect) -> N
     assert "  no card  default/lost\n" in output
 
 
+def test_a_namespace_leaves_only_its_pods_on_all_cards(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "-d", "-n", "team", "--state", str(MIXED)]) == 0
+    shown = capsys.readouterr().out
+    assert "default/" not in shown and "card 3  NVIDIA-A10  GPU-3d  exclusive  100/100 %" in shown
+    assert main(["inspect", "-d", "-A", "--state", str(MIXED)]) == 0
+    assert "default/notebook" in capsys.readouterr().out
+    assert main(["inspect", "--format", "gpushare", "-n", "team", "--state", str(MIXED)]) == 2
+    assert "leave out one of them" in capsys.readouterr().err
+
+
 def test_one_node_is_shown_in_detail(inspect: Inspect) -> None:
     output = inspect([gpushare_node("n1"), gpushare_node("n2")], "n2")
     assert "card 0" in output and "n1" not in output

@@ -58,7 +58,7 @@ class Site:
 
     def create(self, built: PodBuilder, **fields: Any) -> Object:
         """Creates a pod for the nodes of this site; `fields` are fields of its spec."""
-        selector = {names.NVIDIA_LABEL_PRODUCT: self.model}
+        selector = {names.NVIDIA_LABEL_PRODUCT: self.model, **fields.pop("nodeSelector", {})}
         manifest = complete(built.specified(nodeSelector=selector, **fields))
         stored: Object = self.cluster.request("POST", self.pods, manifest).must()
         return stored

@@ -17,6 +17,7 @@ from .pages import ROOT, all_fences, fences
 COMPARED: Final = {
     "certificates.md": "tests/cli/test_certs.py",
     "doctor.md": "tests/cli/test_doctor.py",
+    "inspect.md": "tests/cli/test_explain.py",
     "install.md": "tests/cluster/helm.py",
     "quota.md": "tests/docs/test_excerpts.py",
     "top.md": "tests/cli/test_top.py",

@@ -28,7 +28,8 @@ PODS = [
 
 
 def report(folder: Path, *arguments: str) -> int:
-    with kubeconfig_of(folder, {"/api/v1/pods": PODS}) as kubeconfig:
+    of_lab = [each for each in PODS if each["metadata"]["namespace"] == "lab"]
+    with kubeconfig_of(folder, {"/api/v1/pods": PODS, "/api/v1/namespaces/lab/pods": of_lab}) as kubeconfig:
         return halfcard(["quota", "report", "--kubeconfig", str(kubeconfig), *arguments])
 
 
@@ -45,6 +46,11 @@ def test_teams_may_be_the_values_of_a_label(tmp_path: Path, capsys: pytest.Captu
     assert report(tmp_path, "--by", "user", "-o", "json") == 0
     found = json.loads(capsys.readouterr().out)
     assert [(each["team"], each["pods"], each["cores"]) for each in found] == [("ann", 1, 100), ("bob", 2, 60)]
+
+
+def test_a_namespace_is_read_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report(tmp_path, "-n", "lab", "--by", "user", "-o", "json") == 0
+    assert [each["team"] for each in json.loads(capsys.readouterr().out)] == ["bob"]
 
 
 def test_a_cluster_that_does_not_answer_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
