@@ -14,7 +14,8 @@ import halfcard
 from halfcard.exit_codes import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, UnreadableError, UnusableInputError
 
 from . import completion
-from .command_tree import refuse_misspelled_command, refuse_unknown
+from .command_tree import meant, refuse_misspelled_command, refuse_unknown
+from .roles import role_advice
 
 _PROGRAM: Final = "halfcard"
 
@@ -89,6 +90,9 @@ def _run(argv: Sequence[str]) -> int:
         code: int = arguments.run(arguments)
     except (UnusableInputError, UnreadableError) as error:
         print(f"{arguments.title}: {error}", file=sys.stderr)
+        command = meant(halfcard_parser, argv).prog.removeprefix(f"{halfcard_parser.prog} ")
+        if advice := role_advice(command, str(error)):
+            print(f"{arguments.title}: {advice}", file=sys.stderr)
         return EXIT_USAGE
     return code
 

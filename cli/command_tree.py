@@ -44,10 +44,16 @@ def refuse_misspelled_command(parser: argparse.ArgumentParser, typed: Sequence[s
         parser = below[word]
 
 
-def refuse_unknown(parser: argparse.ArgumentParser, typed: Sequence[str], unknown: Sequence[str]) -> None:
-    """Ends the program with the usage of the command that was meant."""
+def meant(parser: argparse.ArgumentParser, typed: Sequence[str]) -> argparse.ArgumentParser:
+    """Returns the parser of the deepest command that was typed."""
     for word in typed:
         parser = subcommands(parser).get(word, parser)
+    return parser
+
+
+def refuse_unknown(parser: argparse.ArgumentParser, typed: Sequence[str], unknown: Sequence[str]) -> None:
+    """Ends the program with the usage of the command that was meant."""
+    parser = meant(parser, typed)
     first = unknown[0].partition("=")[0]
     parser.error(f"unrecognized arguments: {' '.join(unknown)}{_did_you_mean(first, options(parser))}")
 

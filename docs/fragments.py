@@ -20,6 +20,7 @@ from certs.chains import chains
 from certs.reconcile import ChainState, ReconcileResult, object_paths
 from certs.tokens import token_plan
 from cli.diagnosis.checks import CHECKS
+from cli.roles import ROLES
 from deviceplugin import metrics as agent_metrics
 from deviceplugin.usage import usage_metrics
 from docs import glossary, package_map
@@ -418,6 +419,15 @@ def checks() -> str:
     return table(("check", "severity", "what should be", "why"), rows)
 
 
+def roles() -> str:
+    """Returns the role that each command needs."""
+    rows = (
+        (code(f"halfcard {command}"), code(role.name), "the namespace" if role.in_namespace else "the cluster")
+        for command, role in ROLES.items()
+    )
+    return table(("command", "ClusterRole", "in"), rows)
+
+
 def guard() -> str:
     """Returns the rules that the static guard enforces."""
     return table(("code", "rule"), ((f"[{each.code}](problems.md#{each.code.lower()})", each.text) for each in _held()))
@@ -446,6 +456,7 @@ FRAGMENTS: Final[Mapping[str, Callable[[], str]]] = {
     "lifetimes": certificate_lifetimes,
     "checks": checks,
     "guard": guard,
+    "roles": roles,
     "container": container,
     "kinds": kinds,
     "rights": rights,
