@@ -24,8 +24,8 @@ from .kubeconfig_fields import refused_field
 
 _DEFAULT_PORT: Final = {"https": 443, "http": 80}
 _WAY_OUT: Final = (
-    "run `kubectl proxy --port=8001{context}` in another terminal, and use http://127.0.0.1:8001 as the server"
-    " (of a command: --server http://127.0.0.1:8001)"
+    "run `kubectl proxy --port=8001 --kubeconfig={file}{context}` in another terminal, and repeat the command with"
+    " --server http://127.0.0.1:8001"
 )
 
 
@@ -68,16 +68,21 @@ class _Kubeconfig:
             if isinstance(item, dict) and item.get("name") == name:
                 found = item.get(section.removesuffix("s"))
                 return self._understood(section, name, found if isinstance(found, dict) else {})
-        raise AccessError(f'{self.path}: {section} has no "{name}"; add it, or choose another context')
+        items = [item for item in self.content.get(section) or () if isinstance(item, dict)]
+        known = ", ".join(str(item.get("name")) for item in items) or "an empty list"
+        raise AccessError(f'{self.path}: {section} has no "{name}", only {known}; add it, or choose another context')
 
     def _understood(self, section: str, name: object, entry: Mapping[str, Any]) -> Mapping[str, Any]:
         if field := refused_field(section, entry):
-            raise self._only_kubectl(f'{section.removesuffix("s")} "{name}" has {field}, which Halfcard does not')
+            raise self._only_kubectl(
+                f'{section.removesuffix("s")} "{name}" has the field {field}, which Halfcard cannot do;'
+            )
         return entry
 
     def _only_kubectl(self, why: str) -> AccessError:
         context = f" --context={shlex.quote(self.asked_context)}" if self.asked_context else ""
-        return AccessError(f"{self.path}: {why}: {_WAY_OUT.format(context=context)}")
+        way_out = _WAY_OUT.format(file=shlex.quote(str(self.path)), context=context)
+        return AccessError(f"{self.path}: {why} {way_out}")
 
     def access(self, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> Access:
         server = urlsplit(str(cluster.get("server") or ""))

@@ -46,7 +46,7 @@ def test_a_command_never_acts_as_the_administrator_where_kubectl_would_not(
 ) -> None:
     assert main([*command.split(), "--kubeconfig", str(impersonating)]) == 2
     said = capsys.readouterr()
-    assert "has as (kubectl acts as another user)" in said.err and "kubectl proxy" in said.err
+    assert "has the field as (kubectl acts as another user)" in said.err and "kubectl proxy" in said.err
     assert said.out == ""
 
 

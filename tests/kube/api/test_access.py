@@ -126,8 +126,8 @@ def test_what_only_kubectl_understands_is_refused_with_a_way_out(
     with pytest.raises(AccessError) as refused:
         from_kubeconfig(path, "here")
     entry = 'cluster "c"' if cluster else 'user "me"'
-    assert str(refused.value).startswith(f"{path}: {entry} has {request.node.callspec.id}")
-    assert "`kubectl proxy --port=8001 --context=here`" in str(refused.value)
+    assert str(refused.value).startswith(f"{path}: {entry} has the field {request.node.callspec.id}")
+    assert f"`kubectl proxy --port=8001 --kubeconfig={path} --context=here`" in str(refused.value)
     assert "secret" not in str(refused.value)
 
 
@@ -192,7 +192,7 @@ def test_a_context_without_its_cluster_is_refused_by_name(tmp_path: Path) -> Non
     path = kubeconfig(tmp_path, SERVER, {})
     with pytest.raises(AccessError, match='clusters has no "nowhere"'):
         from_kubeconfig(path, "there")
-    with pytest.raises(AccessError, match='contexts has no "else"'):
+    with pytest.raises(AccessError, match='contexts has no "else", only there, here;'):
         from_kubeconfig(path, "else")
 
 
