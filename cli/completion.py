@@ -43,7 +43,15 @@ if [[ $funcstack[1] == _halfcard ]]; then _halfcard "$@"; else compdef _halfcard
 """
 
 _FISH: Final = """\
-complete -c halfcard -a '(halfcard __complete (commandline -opc)[2..] "$(commandline -ct)")'
+function __halfcard_candidates
+    set -l found (halfcard __complete (commandline -opc)[2..] "$(commandline -ct)" 2>/dev/null)
+    if set -q found[1]
+        printf '%s\\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
+end
+complete -c halfcard -f -a '(__halfcard_candidates)'
 """
 
 _SCRIPTS: Final[Mapping[str, str]] = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}

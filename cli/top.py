@@ -33,6 +33,11 @@ from .output.terminal import Colour, Screen
 _AT_ONCE: Final = 16
 _PATIENCE_S: Final = 5.0
 _WHY_CHARS: Final = 200
+_UNREACHED: Final = "error trying to reach service"  # how the API server begins
+_HOST_PORT: Final = (
+    f"the API server reaches an agent at hostPort {names.AGENT_PORT} of its node: check that the agent runs there, that"
+    " the network plugin supports hostPort (portmap), and that no firewall is between"
+)
 _NODE_HEADS: Final = ("NODE", "CARDS", "CORES %", "MEMORY MiB", "CONTAINERS")
 _NODE_LEGEND: Final = "cores and memory: used/given/total"
 _POD_HEADS: Final = ("CONTAINER@NODE", *CONTAINER_HEADS[1:])
@@ -44,10 +49,11 @@ class _Node(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class SilentAgent:
-    """A node whose agent did not answer."""
+    """A node whose agent did not answer; `is_reached` if something else did."""
 
     node: str
     why: str
+    is_reached: bool = True
 
     def __str__(self) -> str:
         return f"{self.node}: its agent does not answer: {self.why}"
@@ -68,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output != TEXT:
         print_document(arguments.output, msgspec.to_builtins({"nodes": usages, "silent": silent}))
         return EXIT_OK
-    warn([str(each) for each in silent])
+    warn([*map(str, silent), *([_HOST_PORT] if any(not each.is_reached for each in silent) else [])])
     _print(Screen.on(sys.stdout), usages, arguments)
     return EXIT_OK
 
@@ -84,7 +90,8 @@ def _ask_agents(arguments: argparse.Namespace) -> Sequence[NodeUsageReport | Sil
         and isinstance(answers[0], SilentAgent)
         and not any(isinstance(each, NodeUsageReport) for each in answers)
     ):
-        raise NoClusterError(f"no agent answers; {answers[0]}")
+        advice = "" if answers[0].is_reached else f"; {_HOST_PORT}"
+        raise NoClusterError(f"no agent answers; {answers[0]}{advice}")
     return answers
 
 
@@ -117,10 +124,11 @@ async def _ask(calls: ApiCalls, node: str) -> NodeUsageReport | SilentAgent:
     try:
         answer = await calls.get(f"{proxy}{names.USAGE_PATH}?output=json", _PATIENCE_S)
         if answer.status != 200:
-            return SilentAgent(node, printable(answer.message() or f"HTTP {answer.status}", _WHY_CHARS))
+            why = answer.message() or f"HTTP {answer.status}"
+            return SilentAgent(node, printable(why, _WHY_CHARS), is_reached=_UNREACHED not in why)
         return replace(read_usage(answer.body), node=node)
     except NoAnswerError as error:
-        return SilentAgent(node, printable(str(error), _WHY_CHARS))
+        return SilentAgent(node, printable(str(error), _WHY_CHARS), is_reached=False)
     except msgspec.MsgspecError as error:
         return SilentAgent(node, printable(f"the answer is not an agent's: {error}", _WHY_CHARS))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -12,13 +13,28 @@ from cli.__main__ import complete, main, parser
 
 from .command import ROOT, halfcard
 
-_ASK = """
-source complete.bash
+_BASH = """
+source complete
 COMP_WORDS=(halfcard "$@")
 COMP_CWORD=$#
 _halfcard
-echo "${COMPREPLY[0]}"
+printf '%s\\n' "${COMPREPLY[@]}"
 """
+_ZSH = """
+compdef() { }
+_describe() { print -rl -- "${(@)${(P)2}%%:*}" }
+_files() { print -rl -- *(N) }
+source complete
+words=(halfcard "$@")
+CURRENT=$#words
+_halfcard
+"""
+_FISH = """
+source complete
+complete -C "halfcard $argv" | cut -f1
+"""
+_ASKED = {"bash": ["bash", "-euc", _BASH, "bash"], "zsh": ["zsh", "-fc", _ZSH, "zsh"], "fish": ["fish", "-c", _FISH]}
+"""How each shell completes the words that follow; only bash is on every machine."""
 
 COMPLETIONS = {
     "commands": ("do", ["doctor"]),
@@ -45,13 +61,14 @@ def test_a_candidate_comes_with_its_meaning(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == "doctor\tfind out what is wrong with an installation, and how to fix it\n"
 
 
-@pytest.mark.parametrize(("words", "offered"), [("certs st", "status"), ("inspect -o y", "yaml"), ("", "review")])
-def test_bash_completes_with_the_printed_script(tmp_path: Path, words: str, offered: str) -> None:
-    (tmp_path / "complete.bash").write_text(halfcard("completion", "bash").out)
-    path = f"{ROOT}/.venv/bin:/usr/bin:/bin"
-    ask = ["bash", "-euc", _ASK, "bash", *words.split(" ")]
-    done = subprocess.run(ask, capture_output=True, text=True, check=True, cwd=tmp_path, env={"PATH": path})
-    assert done.stdout == f"{offered}\n"
+@pytest.mark.parametrize("shell", [shell for shell in _ASKED if shutil.which(shell)])
+@pytest.mark.parametrize(("words", "offered"), [("certs st", ["status"]), ("inspect -o ", ["json", "text", "yaml"])])
+def test_a_shell_completes_with_the_printed_script(tmp_path: Path, shell: str, words: str, offered: list[str]) -> None:
+    (tmp_path / "complete").write_text(halfcard("completion", shell).out)
+    environment = {"PATH": f"{ROOT}/.venv/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
+    ask = [*_ASKED[shell], *words.split(" ")]
+    done = subprocess.run(ask, capture_output=True, text=True, check=True, cwd=tmp_path, env=environment)
+    assert sorted(done.stdout.split()) == offered
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,22 @@ def test_a_node_that_does_not_answer_is_one_line_and_affects_nothing_else(
     assert joined.startswith("Warning: gpu9: its agent does not answer: ") and why in joined
 
 
+HOST_PORT: Final = "the API server reaches an agent at hostPort 5678 of its node: check that the agent runs there"
+
+
+@pytest.mark.parametrize("answer", [REFUSES, HANGS])
+def test_agents_that_cannot_be_reached_say_once_which_port_to_check(
+    top: Top, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    monkeypatch.setattr(cli.top, "_PATIENCE_S", 0.5)
+    assert " ".join(top({**BOTH, "gpu8": answer, "gpu9": answer}).err.split()).count(HOST_PORT) == 1
+    assert " ".join(top({"gpu9": answer}).err.split()).count(HOST_PORT) == 1
+
+
+def test_something_else_that_answers_there_is_no_question_of_the_port(top: Top) -> None:
+    assert HOST_PORT not in " ".join(top({**BOTH, "gpu9": b"<html>"}).err.split())
+
+
 def test_many_nodes_that_hang_do_not_use_up_the_time_of_the_others(top: Top, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli.top, "_PATIENCE_S", 0.3)
     hanging = {f"a{number:02}": HANGS for number in range(3 * cli.top._AT_ONCE)}

@@ -169,3 +169,21 @@ def test_a_workload_without_pods_says_why_its_controller_creates_none(
     said = explained()
     assert said.startswith(f"{kind} {site.namespace}/web wants 1 pod and has none. Its controller says: ")
     assert 'service account "missing"' in said or 'serviceaccount "missing" not found' in said
+
+
+# --- rights
+
+
+def test_a_member_with_the_named_role_may_do_what_was_refused(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    member = site.cluster.tenant(site.namespace, "mia")
+    commands = ("inspect", "explain", "quota report", "version")
+
+    def codes() -> dict[str, int]:
+        return {each: main([*each.split(), "--kubeconfig", str(member.kubeconfig)]) for each in commands}
+
+    assert codes() == dict.fromkeys(commands, 2)
+    said = capsys.readouterr().err
+    assert said.count("--clusterrole=halfcard-inspect --user=") == len(commands)
+    binding = ("create", "clusterrolebinding", "mia-inspects", "--clusterrole=halfcard-inspect")
+    site.cluster.kubectl(*binding, f"--user={said.split('--user=')[1].split()[0]}")
+    site.cluster.wait_until(lambda: set(codes().values()) <= {0, 1}, what="the role to count")
