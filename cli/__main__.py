@@ -15,7 +15,7 @@ from halfcard.exit_codes import EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, Unreadabl
 
 from . import completion
 from .command_tree import meant, refuse_misspelled_command, refuse_unknown
-from .roles import role_advice
+from .output.roles import role_advice
 
 _PROGRAM: Final = "halfcard"
 

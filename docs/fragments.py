@@ -20,7 +20,7 @@ from certs.chains import chains
 from certs.reconcile import ChainState, ReconcileResult, object_paths
 from certs.tokens import token_plan
 from cli.diagnosis.checks import CHECKS
-from cli.roles import ROLES
+from cli.output.roles import ROLES
 from deviceplugin import metrics as agent_metrics
 from deviceplugin.usage import usage_metrics
 from docs import glossary, package_map

@@ -9,7 +9,7 @@ import yaml
 
 from cli.__main__ import main, parser
 from cli.command_tree import options, subcommands
-from cli.roles import ROLES, role_advice
+from cli.output.roles import ROLES, role_advice
 
 from .api_stand_in import api_server
 from .command import ROOT

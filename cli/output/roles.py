@@ -24,6 +24,7 @@ ROLES: Final[Mapping[str, NeededRole]] = {
     "explain": _INSPECT,
     "quota report": _INSPECT,
     "version": _INSPECT,
+    "review": NeededRole("view"),
     "top": NeededRole("halfcard-top"),
     "quota explain": NeededRole("view", in_namespace=True),
     "quota import": NeededRole("view", in_namespace=True),
