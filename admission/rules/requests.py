@@ -102,7 +102,7 @@ def devices_are_counted(subject: Subject) -> Iterator[Problem]:
                     yield DEVICE_CLASS.broken(f'{place.where}.resources.{side}["{resource}"]', amount, fix)
     spec = subject.pod.spec
     for number, claim in enumerate((spec and spec.resource_claims) or ()):
-        fix = "make sure that it is for no GPU, or ask for GPU in resources"
+        fix = "ask for GPU in resources"
         yield RESOURCE_CLAIMS.broken(f"spec.resourceClaims[{number}]", claim.name, fix)
 
 

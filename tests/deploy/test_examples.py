@@ -7,7 +7,17 @@ from typing import Any, Final
 
 import pytest
 
-from halfcard.problems import DERIVED, MAX_MESSAGE_BYTES, QUOTA_GATE, RULES, SLOTS, UNREPAIRED, Problem, message
+from halfcard.problems import (
+    DERIVED,
+    MAX_MESSAGE_BYTES,
+    QUOTA_GATE,
+    RULES,
+    SLOTS,
+    UNHIDDEN,
+    UNREPAIRED,
+    Problem,
+    message,
+)
 from kube.manifests.documents import files_below
 
 from .examples import EXAMPLES, Example, title, verdict
@@ -108,6 +118,8 @@ VERDICTS: Final[Mapping[str, Mapping[str, str]]] = {
         "Pod default/chooses-its-node": "refused HC026",
         "Pod default/another-scheduler": "allowed HC043 repaired",
         "Pod default/library-path": "allowed HC045 repaired",
+        "Pod default/device-class": "refused HC017",
+        "Pod default/resource-claim": "allowed HC046",
         "ResourceQuota default/quota-of-limits": "allowed noted repaired",
         "ResourceQuota default/quota-says-it-twice": "allowed noted repaired",
         "ResourceQuota default/quota-of-cards": "allowed noted repaired",
@@ -161,6 +173,6 @@ def _denial(item: dict[str, Any]) -> str:
 
 def test_every_rule_has_a_mistake_that_shows_it() -> None:
     shown = {code for verdict in VERDICTS["mistakes"].values() for code in verdict.split() if code in RULES}
-    repaired_before_it_is_judged = {DERIVED.code, SLOTS.code, UNREPAIRED.code}
+    repaired_before_it_is_judged = {DERIVED.code, SLOTS.code, UNHIDDEN.code, UNREPAIRED.code}
     broken_by_an_update_alone = {QUOTA_GATE.code}
     assert shown == set(RULES) - repaired_before_it_is_judged - broken_by_an_update_alone

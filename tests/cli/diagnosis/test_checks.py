@@ -148,11 +148,6 @@ NVIDIA: Final = PEER._replace(images=("registry.example:5000/nvidia/k8s-device-p
 HAMI: Final = workload("Deployment", "hami-scheduler", namespace="hami", images=("projecthami/hami:v2@sha256:0",))
 
 FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
-    "refused workload": (
-        replace(HEALTHY, refused=(RefusedWorkload("DaemonSet monitoring/node-exporter", "got; rule; fix [HC024]"),)),
-        "workload-refused",
-        "DaemonSet monitoring/node-exporter: got; rule; fix [HC024]",
-    ),
     "no configuration is there": (
         replace(HEALTHY, webhooks=(MUTATING,)),
         "webhook-missing",
@@ -454,6 +449,11 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "mounts theirs",
     ),
     "the settings were changed since": (replace(HEALTHY, settings_changed=LATER), "settings-outdated", "3 pods"),
+    "refused workload": (
+        replace(HEALTHY, refused=(RefusedWorkload("DaemonSet monitoring/node-exporter", "got; rule; fix [HC024]"),)),
+        "workload-refused",
+        "DaemonSet monitoring/node-exporter: got; rule; fix [HC024]",
+    ),
     "something may not be read": (
         replace(HEALTHY, unread=(UnreadSource("GET /x", "forbidden"),)),
         "not-looked-at",
