@@ -53,7 +53,7 @@ from serving.certificate_expiry import add_expiry_metric
 from serving.client_limits import ClientLimits
 from serving.large_bodies import PLACES
 from serving.listener import StopTimings
-from settings import installation
+from settings import installation, sections
 
 
 def exit_codes() -> str:
@@ -174,11 +174,11 @@ def settings_reference() -> str:
     )
     parts = [table(("setting", "default", "meaning"), rows)]
     for model, of in (
-        (installation.VcudaPrefix, "vcuda_prefixes"),
-        (installation.TolerationSetting, "add_tolerations"),
+        (sections.VcudaPrefix, "vcuda_prefixes"),
+        (sections.TolerationSetting, "add_tolerations"),
     ):
         parts.append(f"An entry of {code(of)} has {_keys(model)}.")
-    parts.append(f"{code('time_slicing')} has {_keys(installation.TimeSlicing)}.")
+    parts.append(f"{code('time_slicing')} has {_keys(sections.TimeSlicing)}.")
     return "\n\n".join(parts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from socket import gethostname
 from typing import Final
 
@@ -26,22 +26,32 @@ def command_names() -> list[str]:
 
 
 def commands() -> str:
-    return "\n\n".join(_described(parser) for parser in _leaves(cli_parser()))
+    return "\n\n".join(_described(parser) for parser in leaves(cli_parser()))
 
 
 def processes() -> str:
+    return "\n\n".join(_described(parser) for root in process_parsers().values() for parser in leaves(root))
+
+
+def process_parsers() -> Mapping[str, argparse.ArgumentParser]:
+    """Returns the parser of each process, by its name in the values of the chart."""
     agent = argparse.ArgumentParser(prog="python -m deviceplugin")
     add_agent_arguments(agent)
-    roots = (admission_parser(), extender_parser(), quota_parser(), certs_parser(), agent)
-    return "\n\n".join(_described(parser) for root in roots for parser in _leaves(root))
+    return {
+        "admission": admission_parser(),
+        "extender": extender_parser(),
+        "quota": quota_parser(),
+        "certs": certs_parser(),
+        "agent": agent,
+    }
 
 
-def _leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     below = subcommands(parser)
     if not below:
         yield parser
     for each in below.values():
-        yield from _leaves(each)
+        yield from leaves(each)
 
 
 def _described(parser: argparse.ArgumentParser) -> str:

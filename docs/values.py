@@ -16,6 +16,10 @@ _ELSEWHERE: Final = frozenset({"global", "settings"})
 """Values that helm itself gives, or that have their own table."""
 
 
+_WHOLE: Final = frozenset({"resources", "affinity", "annotations", "labels"})
+"""Values whose keys are Kubernetes' own."""
+
+
 def values() -> str:
     schema, defaults = json.loads(SCHEMA.read_text()), yaml.safe_load((CHART / "values.yaml").read_text())
     rows = ((code(path), code(_default(defaults, path)), cell(meaning)) for path, meaning in _described(schema, schema))
@@ -27,7 +31,7 @@ def _described(whole: Mapping[str, Any], part: Mapping[str, Any], above: str = "
         if above + name in _ELSEWHERE:
             continue
         meant = each | _definition(whole, each)
-        if "properties" in meant and name != "resources":
+        if "properties" in meant and name not in _WHOLE:
             yield from _described(whole, meant, f"{above}{name}.")
         else:
             yield above + name, meant.get("description", "")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator
 
 from halfcard import names
 from halfcard.capacity import MOST_REPLICAS, CapacityRules
@@ -22,68 +22,36 @@ from halfcard.pod.holders import WELL_KNOWN, Holders
 from halfcard.problems import RULES, Severity
 from halfcard.quota.derived_resources import DerivedSettings
 
-_DNS = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
-_MODEL = r"^[A-Za-z0-9]([-._A-Za-z0-9]{0,54}[A-Za-z0-9])?$"  # the end of the name of a resource
-_POD_PATH = r"^[A-Za-z0-9]+(\.([A-Za-z0-9]+|\*))*$"
-_CUSTOM_KIND = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+/[A-Z][A-Za-z0-9]*"
-_SYSTEM_WORKLOAD = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(/[a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$"
-_FOLDER = r"^(/[^/.][^/]*)+$"  # neither / itself, nor a path that could mean another one
-_CONFIG_KEY = r"^[-._a-zA-Z0-9]+$"
+from .sections import (
+    BY_CODE,
+    CUSTOM_KIND,
+    DNS,
+    FOLDER,
+    NAMESPACE,
+    POD_TEMPLATES,
+    RUNTIME_CLASS,
+    SYSTEM_WORKLOAD,
+    DerivedResources,
+    DialectName,
+    PodPath,
+    PolicyName,
+    Section,
+    TimeSlicing,
+    TolerationSetting,
+    VcudaPrefix,
+)
 
 
 class SettingsError(UnusableInputError):
     """The settings are invalid; its text has one line per mistake."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class VcudaPrefix(_Model):
-    """A company's own domain for gpu-manager's resources."""
-
-    prefix: Annotated[str, Field(pattern=_DNS)]
-    memory_alone: bool = False
-
-
-class TolerationSetting(_Model):
-    key: str
-    operator: Literal["Exists", "Equal"] = "Exists"
-    value: str | None = None
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-
-
-class TimeSlicing(_Model):
-    """NVIDIA's ConfigMap of named configurations; a node's label names the one that it uses."""
-
-    config: str
-    default: Annotated[str, Field(pattern=_CONFIG_KEY)] = "any"
-
-    @field_validator("config")
-    @classmethod
-    def _names_a_config_map(cls, wanted: str) -> str:
-        if not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?", wanted):
-            raise ValueError(f'got "{wanted}"; write NAMESPACE/NAME of a ConfigMap, such as gpu-operator/time-slicing')
-        return wanted
-
-    @property
-    def place(self) -> tuple[str, str]:
-        """The namespace and name of the ConfigMap."""
-        namespace, _, name = self.config.partition("/")
-        return namespace, name
-
-
-class DerivedResources(_Model):
-    """Cards and shares as resources that native ResourceQuotas count."""
-
-    schedulers: list[str]
-    models: list[Annotated[str, Field(pattern=_MODEL)]] = []
-
-
-class Settings(_Model):
+class Settings(BaseModel):
     """The file, key by key."""
 
-    dialects: list[str] = [dialect.name for dialect in ALL]
+    model_config = Section.model_config
+
+    dialects: list[DialectName] = [dialect.name for dialect in ALL]
     """The systems whose resource names are enabled."""
 
     vcuda_prefixes: list[VcudaPrefix] = []
@@ -92,24 +60,24 @@ class Settings(_Model):
     aliyun_memory_unit: Literal["GiB", "MiB"] = "GiB"
     """The memory unit that gpushare's node plugin was started with."""
 
-    severities: dict[str, Severity] = {}
+    severities: Annotated[dict[str, Severity], Field(json_schema_extra=BY_CODE)] = {}
     """The severity of rules, by code: deny, warn or off."""
 
     trusted_users: list[str] = []
     """Users that may write the annotations of Halfcard and of other GPU systems, such as another system's node agent,
     in addition to Halfcard's own accounts."""
 
-    exempt_namespaces: list[str] = []
+    exempt_namespaces: list[Annotated[str, Field(pattern=NAMESPACE)]] = []
     """Namespaces that are never checked, in addition to kube-system and halfcard-system."""
 
-    system_workloads: list[Annotated[str, Field(pattern=_SYSTEM_WORKLOAD)]] = []
+    system_workloads: list[Annotated[str, Field(pattern=SYSTEM_WORKLOAD)]] = []
     """Who may mount folders of the system (HC024), such as storage and monitoring agents: a namespace, or
     `NAMESPACE/SERVICEACCOUNT`. Whoever may create pods there can reach every card of a node."""
 
-    host_paths: list[Annotated[str, Field(pattern=_FOLDER)]] = []
+    host_paths: list[Annotated[str, Field(pattern=FOLDER)]] = []
     """Folders within those of the system that every pod may mount, such as `/var/lib/models`."""
 
-    gpu_device_classes: list[Annotated[str, Field(pattern=_DNS)]] = list(names.GPU_DEVICE_CLASSES)
+    gpu_device_classes: list[Annotated[str, Field(pattern=DNS)]] = list(names.GPU_DEVICE_CLASSES)
     """The device classes of Dynamic Resource Allocation whose devices are GPUs: claims of them are refused (HC017)."""
 
     schedulers: list[str] = [names.DEFAULT_SCHEDULER]
@@ -121,12 +89,12 @@ class Settings(_Model):
     templates: Severity = Severity.DENY
     """The severity of problems in the pod template of a workload: deny, warn or off."""
 
-    pod_templates: dict[str, list[Annotated[str, Field(pattern=_POD_PATH)]]] = {}
+    pod_templates: Annotated[dict[str, list[PodPath]], Field(json_schema_extra=POD_TEMPLATES)] = {}
     """Further custom resources that contain pods, as GROUP/KIND with the paths of their pod templates, specs of pods or
     containers, such as `{example.com/Trainer: [spec.workers.*.template]}`; an empty list for a kind without pods. Known
     ones are listed under [custom resources](admission.md#custom-resources)."""
 
-    packing: str = "default"
+    packing: PolicyName = "default"
     """The policy of the extender for pods that name none: default, binpack, spread or fgd."""
 
     evict_for_cards: bool = False
@@ -140,13 +108,18 @@ class Settings(_Model):
     set_scheduler_name: str | None = None
     """The scheduler name that GPU pods without one get."""
 
-    set_runtime_class_name: str | None = None
+    set_runtime_class_name: Annotated[str, Field(pattern=RUNTIME_CLASS)] | None = None
     """The runtime class that GPU pods without one get."""
 
     add_tolerations: list[TolerationSetting] = []
     """Tolerations that are added to GPU pods."""
 
-    node_resources: list[str] = [names.VCUDA_CORE, names.VCUDA_MEMORY, names.TUYA_SGPU, names.NVIDIA_GPU]
+    node_resources: Annotated[list[str], Field(json_schema_extra={"uniqueItems": True})] = [
+        names.VCUDA_CORE,
+        names.VCUDA_MEMORY,
+        names.TUYA_SGPU,
+        names.NVIDIA_GPU,
+    ]
     """The resources that node agents advertise. Containers that request one that is counted in MiB also get
     `halfcard.dev/slot`."""
 
@@ -194,7 +167,7 @@ class Settings(_Model):
     @field_validator("pod_templates")
     @classmethod
     def _kinds_of_custom_resources(cls, wanted: dict[str, list[str]]) -> dict[str, list[str]]:
-        if strange := sorted(each for each in wanted if not re.fullmatch(_CUSTOM_KIND, each)):
+        if strange := sorted(each for each in wanted if not re.fullmatch(CUSTOM_KIND, each)):
             raise ValueError(f'got "{strange[0]}"; write GROUP/KIND of a custom resource, such as kubeflow.org/TFJob')
         return wanted
 

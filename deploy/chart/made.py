@@ -11,14 +11,15 @@ from typing import Final
 from halfcard import __version__
 from halfcard.dialects import ALL
 
-from . import guard_template
+from . import checks_template, guard_template
 from .rendered import manifests
-from .values_schema import with_settings
+from .values_schema import from_code
 
 CHART: Final = Path(__file__).parent / "halfcard"
 TITLE: Final = CHART / "Chart.yaml"
 SCHEMA: Final = CHART / "values.schema.json"
 GUARD: Final = CHART / "templates" / "guard.yaml"
+CHECKS: Final = CHART / "templates" / "_checks.tpl"
 MANIFESTS: Final = CHART.parents[1] / "halfcard.yaml"
 SCHEDULER: Final = CHART.parents[1] / "scheduler" / "halfcard.yaml"
 
@@ -29,7 +30,8 @@ def made(helm: str) -> Mapping[Path, Callable[[], str]]:
     return {
         TITLE: lambda: with_version(TITLE.read_text()),
         GUARD: guard_template.template,
-        SCHEMA: lambda: with_settings(SCHEMA.read_text()),
+        CHECKS: checks_template.template,
+        SCHEMA: lambda: from_code(SCHEMA.read_text()),
         SCHEDULER: lambda: with_resources(SCHEDULER.read_text()),
         MANIFESTS: partial(manifests, helm, CHART),
     }

@@ -15,11 +15,11 @@ from halfcard.problems import printable
 
 from .interface import Gpu, GpusError, Incident, Load
 
-_MOST_CARDS: Final = 64
-_GROUP: Final = re.compile(
-    r"(?P<count>[1-9]\d?)x(?P<model>[A-Za-z][A-Za-z0-9._-]{0,62}?)(:(?P<mib>[1-9]\d{0,8}))?", re.ASCII
-)
-_EXAMPLE: Final = "such as 4xT4, or 2xT4,1xMyCard:16160 with the MiB of a card"
+MOST_CARDS: Final = 64
+_MODEL: Final = r"[A-Za-z][A-Za-z0-9._-]{0,62}"
+_MIB: Final = r"[1-9][0-9]{0,8}"
+_GROUP: Final = re.compile(rf"(?P<count>[1-9][0-9]?)x(?P<model>{_MODEL})(:(?P<mib>{_MIB}))?")
+EXAMPLE: Final = "such as 4xT4, or 2xT4,1xMyCard:16160 with the MiB of a card"
 
 _MODELS: Final = {
     "P4": ("Tesla P4", 7611),
@@ -39,7 +39,14 @@ _MODELS: Final = {
 }
 """The driver's names of the models, with their MiB."""
 
+MODEL_RULE: Final = f"a model is one of {', '.join(_MODELS)}, or has its MiB behind a colon"
+
 _KNOWN: Final = _MODELS | {name.replace(" ", "-"): (name, mib) for name, mib in _MODELS.values()}
+
+
+_CARDS: Final = rf"[1-9][0-9]?x(({'|'.join(map(re.escape, sorted(_KNOWN)))})|{_MODEL}:{_MIB})"
+SPEC: Final = rf"{_CARDS}(, *{_CARDS})*"
+"""Matches every spec that is read; such a spec may still name too many cards, or too large ones."""
 
 
 class SpecError(UnusableInputError):
@@ -77,8 +84,8 @@ class FakeGpus:
 
 def made_up_gpus(spec: str, node: str) -> tuple[Gpu, ...]:
     cards = [card for group in spec.split(",") for card in _cards(group.strip(), spec)]
-    if len(cards) > _MOST_CARDS:
-        raise _refused(spec, f"a node has at most {_MOST_CARDS} cards")
+    if len(cards) > MOST_CARDS:
+        raise _refused(spec, f"a node has at most {MOST_CARDS} cards")
     return tuple(_gpu(minor, model, mib, node) for minor, (model, mib) in enumerate(cards))
 
 
@@ -94,11 +101,11 @@ def _cards(group: str, spec: str) -> Iterator[tuple[str, int]]:
     model, mib = _KNOWN.get(read["model"], (read["model"], 0))
     mib = int(read["mib"] or mib)
     if not mib:
-        raise _refused(spec, f"a model is one of {', '.join(_MODELS)}, or has its MiB behind a colon")
+        raise _refused(spec, MODEL_RULE)
     if mib > MAX_CARD_MIB:
         raise _refused(spec, f"a card has at most {MAX_CARD_MIB} MiB")
     yield from [(model, mib)] * int(read["count"])
 
 
 def _refused(spec: str, rule: str) -> SpecError:
-    return SpecError(f'--fake-gpus: got "{printable(spec, 100)}"; {rule}; {_EXAMPLE}')
+    return SpecError(f'--fake-gpus: got "{printable(spec, 100)}"; {rule}; {EXAMPLE}')

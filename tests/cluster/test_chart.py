@@ -22,6 +22,8 @@ from halfcard import names
 from halfcard.dialects import Dialects
 from halfcard.webhook_configurations import configurations
 from settings.installation import read_settings
+from tests.deviceplugin.gpus.test_fake_gpus import REFUSED, SPECS
+from tests.settings.test_installation import MISTAKES
 
 _PAGE: Final = Path(__file__).parents[2] / "docs" / "install.md"
 
@@ -73,6 +75,13 @@ def test_another_namespace_is_refused_with_the_right_options() -> None:
         ({"settings": {"templates": "never"}}, "/settings/templates"),
         ({"settings": {"derived_resources": {"schedulers": ["gpu"]}}}, "default-scheduler would find no node"),
         ({"image": {"digest": "latest"}}, "/image/digest"),
+        ({"extender": {"clusterIP": "banana"}}, "/extender/clusterIP"),
+        ({"admission": {"arguments": ["--port=1"]}}, "/admission/arguments/0"),
+        ({"quota": {"arguments": ["--log=xml"]}}, "/quota/arguments/0"),
+        ({"certs": {"labels": {"app.kubernetes.io/name": "mine"}}}, "/certs/labels"),
+        ({"agent": {"annotations": {"halfcard.dev/settings": "mine"}}}, "/agent/annotations"),
+        ({"agent": {"tolerations": [{"key": "a", "operator": "Sometimes"}]}}, "/agent/tolerations/0/operator"),
+        ({"admission": {"resources": {"limits": {"memory": "much"}}}}, "/admission/resources/limits/memory"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -81,6 +90,65 @@ def test_a_mistake_in_the_values_is_named(values: Mapping[str, Any], message: st
     assert done.code == 1
     assert message in done.stderr
 
+
+@pytest.mark.parametrize(("raw", "place"), MISTAKES)
+def test_helm_refuses_the_settings_that_no_process_can_read(raw: Mapping[str, Any], place: str) -> None:
+    done = template({"settings": raw})
+    assert done.code == 1
+    assert place.partition(".")[0] in done.stderr
+
+
+@pytest.mark.parametrize("spec", [spec for spec, _ in REFUSED.values()], ids=REFUSED)
+def test_helm_refuses_the_simulated_cards_that_the_agent_refuses(spec: str) -> None:
+    done = template({"agent": {"arguments": [f"--fake-gpus={spec}"]}})
+    assert done.code == 1
+    assert "agent" in done.stderr and "arguments" in done.stderr
+
+
+def test_helm_accepts_the_simulated_cards_and_arguments_that_processes_accept() -> None:
+    everywhere = {"arguments": ["--log=console"]}
+    for spec in SPECS:
+        agent = {"arguments": [f"--fake-gpus={spec}", "--without-cdi", "--log=console"]}
+        made = objects({"agent": agent, "quota": everywhere, "certs": everywhere, "extender": everywhere})
+        given = [part for item in made for part in _entries(item) if part[0] == "args"]
+        assert [args[-1] for _, args in given].count("--log=console") == 4
+
+
+def test_every_component_passes_its_values_on_to_its_pods() -> None:
+    values = {
+        "nodeSelector": {"pool": "infra"},
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": []}}},
+        "tolerations": [{"key": "infra", "operator": "Exists"}],
+        "annotations": {"example.com/team": "gpu"},
+        "labels": {"team": "gpu"},
+        "priorityClassName": "ours",
+    }
+    made = objects(dict.fromkeys(("admission", "extender", "quota", "certs", "agent"), values))
+    pods = [item["spec"]["template"] for item in made if item["kind"] in _POD_KINDS]
+    assert len(pods) == 5
+    for pod in pods:
+        spec, metadata = pod["spec"], pod["metadata"]
+        assert {key: spec[key] for key in ("affinity", "tolerations", "priorityClassName")} == {
+            key: values[key] for key in ("affinity", "tolerations", "priorityClassName")
+        }
+        assert {"pool": "infra"}.items() <= spec["nodeSelector"].items()
+        assert {"example.com/team": "gpu"}.items() <= metadata["annotations"].items()
+        assert {"team": "gpu"}.items() <= metadata["labels"].items()
+    (agent,) = (pod["spec"]["nodeSelector"] for pod in pods if pod["spec"]["serviceAccountName"] == names.AGENT)
+    assert agent == {"pool": "infra", names.AGENT_LABEL: "true"}
+
+
+def test_every_object_and_the_notes_name_the_namespace() -> None:
+    named = {item["metadata"].get("namespace") for item in objects({}) if item["kind"] in _IN_A_NAMESPACE}
+    assert named == {names.NAMESPACE}
+    done = helm("install", "--dry-run=client", "halfcard", str(CHART), f"--namespace={names.NAMESPACE}")
+    assert f"is installed in the namespace {names.NAMESPACE}." in done.stdout
+
+
+_IN_A_NAMESPACE: Final = {
+    *("Deployment", "DaemonSet", "Service", "ServiceAccount", "ConfigMap", "Secret"),
+    *("PodDisruptionBudget", "NetworkPolicy"),
+}
 
 each_settings = pytest.mark.parametrize(
     "settings",

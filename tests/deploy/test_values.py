@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import yaml
 
-from deploy.chart import guard_template
-from deploy.chart.made import GUARD, SCHEMA, TITLE, with_version
-from deploy.chart.values_schema import with_settings
+from deploy.chart import checks_template, guard_template
+from deploy.chart.made import CHECKS, GUARD, SCHEMA, TITLE, with_version
+from deploy.chart.values_schema import from_code
 from halfcard import __version__
 from settings.installation import Settings
 from tests.docs.pages import ROOT
@@ -54,12 +54,20 @@ def test_nothing_else_is_accepted() -> None:
 
 
 def test_the_settings_are_those_of_the_code() -> None:
-    assert with_settings(SCHEMA.read_text()) == SCHEMA.read_text(), AGAIN
+    assert from_code(SCHEMA.read_text()) == SCHEMA.read_text(), AGAIN
     assert WHOLE["properties"]["settings"]["properties"].keys() == Settings.model_fields.keys()
 
 
-def test_the_template_of_the_guard_is_current() -> None:
+def test_every_component_has_the_same_values_for_its_pods() -> None:
+    common = {"arguments", "priorityClassName", "nodeSelector", "affinity", "tolerations", "annotations", "labels"}
+    components = {name: each for name, each in WHOLE["properties"].items() if "priorityClassName" in str(each)}
+    assert components.keys() == {"admission", "extender", "quota", "certs", "agent"}
+    assert [name for name, each in components.items() if not common | {"resources"} <= each["properties"].keys()] == []
+
+
+def test_the_templates_that_the_code_makes_are_current() -> None:
     assert guard_template.template() == GUARD.read_text(), AGAIN
+    assert checks_template.template() == CHECKS.read_text(), AGAIN
 
 
 def test_the_chart_has_the_version_of_the_code() -> None:

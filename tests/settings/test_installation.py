@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -91,33 +91,41 @@ def test_a_known_prefix_can_be_given_other_rules() -> None:
     assert validate(pod_of(gpu(None, "20")), policy=made).allowed
 
 
-@pytest.mark.parametrize(
-    ("raw", "place"),
-    [
-        ({"unknown": 1}, "unknown"),
-        ({"dialects": ["klingon"]}, "dialects"),
-        ({"severities": {"HC999": "warn"}}, "severities"),
-        ({"severities": {"HC001": "loud"}}, "severities.HC001"),
-        ({"templates": "maybe"}, "templates"),
-        ({"aliyun_memory_unit": "KiB"}, "aliyun_memory_unit"),
-        ({"vcuda_prefixes": [{"prefix": "not a domain"}]}, "vcuda_prefixes.0.prefix"),
-        ({"vcuda_prefixes": [{"prefix": names.TENCENT}]}, "vcuda_prefixes"),
-        ({"vcuda_prefixes": [{"prefix": "a.example"}, {"prefix": "a.example"}]}, "vcuda_prefixes"),
-        ({"add_tolerations": [{"key": "gpu", "effect": "Sometimes"}]}, "add_tolerations.0.effect"),
-        ({"trusted_users": "root"}, "trusted_users"),
-        ({"default_core_limit": []}, "default_core_limit"),
-        ({"node_resources": [names.VCUDA_CORE, names.VCUDA_CORE]}, "node_resources"),
-        ({"time_slicing": {"config": "gpu-operator"}}, "time_slicing.config"),
-        ({"time_slicing": {"config": "a/b/c"}}, "time_slicing.config"),
-        ({"time_slicing": {}}, "time_slicing.config"),
-        ({"time_slicing": {"config": "a/b", "default": "../x"}}, "time_slicing.default"),
-        ({"derived_resources": {}}, "derived_resources.schedulers"),
-        ({"derived_resources": {"schedulers": []}}, "derived_resources"),
-        ({"derived_resources": {"schedulers": ["default-scheduler"], "models": ["a b"]}}, "derived_resources.models.0"),
-        ({"hami_device_split": 0}, "hami_device_split"),
-        ({"hami_device_split": 2000}, "hami_device_split"),
-    ],
+MISTAKES: Final[tuple[tuple[dict[str, Any], str], ...]] = (
+    ({"unknown": 1}, "unknown"),
+    ({"dialects": ["klingon"]}, "dialects"),
+    ({"severities": {"HC999": "warn"}}, "severities"),
+    ({"severities": {"HC001": "loud"}}, "severities.HC001"),
+    ({"templates": "maybe"}, "templates"),
+    ({"aliyun_memory_unit": "KiB"}, "aliyun_memory_unit"),
+    ({"vcuda_prefixes": [{"prefix": "not a domain"}]}, "vcuda_prefixes.0.prefix"),
+    ({"vcuda_prefixes": [{"prefix": names.TENCENT}]}, "vcuda_prefixes"),
+    ({"vcuda_prefixes": [{"prefix": "a.example"}, {"prefix": "a.example"}]}, "vcuda_prefixes"),
+    ({"add_tolerations": [{"key": "gpu", "effect": "Sometimes"}]}, "add_tolerations.0.effect"),
+    ({"trusted_users": "root"}, "trusted_users"),
+    ({"default_core_limit": []}, "default_core_limit"),
+    ({"node_resources": [names.VCUDA_CORE, names.VCUDA_CORE]}, "node_resources"),
+    ({"time_slicing": {"config": "gpu-operator"}}, "time_slicing.config"),
+    ({"time_slicing": {"config": "a/b/c"}}, "time_slicing.config"),
+    ({"time_slicing": {}}, "time_slicing.config"),
+    ({"time_slicing": {"config": "a/b", "default": "../x"}}, "time_slicing.default"),
+    ({"derived_resources": {}}, "derived_resources.schedulers"),
+    ({"derived_resources": {"schedulers": []}}, "derived_resources"),
+    ({"derived_resources": {"schedulers": ["default-scheduler"], "models": ["a b"]}}, "derived_resources.models.0"),
+    ({"hami_device_split": 0}, "hami_device_split"),
+    ({"hami_device_split": 2000}, "hami_device_split"),
+    ({"packing": "tight"}, "packing"),
+    ({"node_resources": ["nvidia.com/gpus"]}, "node_resources"),
+    ({"dialects": ["tencent"], "node_resources": [names.TUYA_SGPU]}, "node_resources"),
+    ({"exempt_namespaces": ["Team A"]}, "exempt_namespaces.0"),
+    ({"set_runtime_class_name": "NVIDIA runtime"}, "set_runtime_class_name"),
+    ({"add_tolerations": [{"key": "two words"}]}, "add_tolerations.0.key"),
+    ({"add_tolerations": [{"key": "gpu", "value": "yes"}]}, "add_tolerations.0.value"),
 )
+"""Settings with one mistake, and its place. The chart refuses them, too."""
+
+
+@pytest.mark.parametrize(("raw", "place"), MISTAKES)
 def test_a_mistake_is_reported_with_its_place(raw: dict[str, Any], place: str) -> None:
     with pytest.raises(SettingsError) as refused:
         read_settings(raw)

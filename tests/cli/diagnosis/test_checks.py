@@ -16,7 +16,8 @@ from cli.diagnosis.gpu_quota_checks import CRDS, SPEC, VERSION
 from cli.diagnosis.snapshot import ABSENT, NotOfferedEvent, Probe, RefusedWorkload, Scheduler, Snapshot, UnreadSource
 from halfcard import names
 from halfcard.caller_tokens import path_with, split_path
-from settings.installation import DerivedResources, Settings
+from settings.installation import Settings
+from settings.sections import DerivedResources
 from tests.cli.command import ROOT
 
 from .healthy import (

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import pytest
 
 from deviceplugin.gpus.driver_cards import cards
-from deviceplugin.gpus.fake_gpus import FakeGpus, SpecError, made_up_gpus
+from deviceplugin.gpus.fake_gpus import SPEC, FakeGpus, SpecError, made_up_gpus
 from deviceplugin.gpus.interface import Gpus, GpusError, Load
 from deviceplugin.gpus.nvml import Nvml
 from halfcard.inventory import read_inventory, write_inventory
@@ -55,6 +56,16 @@ def test_an_invalid_spec_is_refused_with_a_sentence(spec: str, rule: str) -> Non
         FakeGpus(spec, "node-1")
     said = str(refused.value)
     assert said.startswith(f'--fake-gpus: got "{spec}"; ') and rule in said and said.endswith("the MiB of a card")
+
+
+@pytest.mark.parametrize("spec", [*SPECS, *(f"1x{model}:{mib}" for model in ("T4", "T4x", "x") for mib in (1, 999999))])
+def test_the_pattern_for_the_chart_matches_what_is_read(spec: str) -> None:
+    assert made_up_gpus(spec, "node-1") and re.fullmatch(SPEC, spec)
+
+
+def test_the_pattern_for_the_chart_leaves_only_sums_and_sizes_to_the_agent() -> None:
+    left = {name for name, (spec, _) in REFUSED.items() if re.fullmatch(SPEC, spec)}
+    assert left == {"more memory than there is", "more cards than a node has"}
 
 
 def test_uuids_are_stable_and_differ_between_nodes() -> None:

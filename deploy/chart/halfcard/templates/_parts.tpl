@@ -3,6 +3,7 @@
 {{- if ne .Release.Namespace "halfcard-system" -}}
 {{- fail (printf "Halfcard is installed in the namespace halfcard-system, not in %s: add --namespace halfcard-system --create-namespace" .Release.Namespace) -}}
 {{- end -}}
+{{- include "halfcard.checkedByCode" . -}}
 {{- with .Values.settings.derived_resources -}}
 {{- $ignoring := .schedulers | default list -}}
 {{- $served := $.Values.settings.schedulers | default (list "default-scheduler") -}}
@@ -30,9 +31,15 @@ app.kubernetes.io/name: {{ . }}
 app.kubernetes.io/part-of: halfcard
 {{- end -}}
 
-{{/* Processes read their settings only at the start: new settings need new pods. */}}
-{{- define "halfcard.settingsAnnotation" -}}
-halfcard.dev/settings: {{ .Values.settings | toJson | sha256sum | trunc 16 }}
+{{/* Labels and annotations of a component's pods. Processes read their settings only at the start: new settings need new pods. */}}
+{{- define "halfcard.podMetadata" -}}
+{{- $root := index . 0 }}{{ $values := index . 1 }}{{ $name := index . 2 -}}
+labels:
+  {{- include "halfcard.labels" $name | nindent 2 }}
+  {{- with $values.labels }}{{ toYaml . | nindent 2 }}{{ end }}
+annotations:
+  halfcard.dev/settings: {{ $root.Values.settings | toJson | sha256sum | trunc 16 }}
+  {{- with $values.annotations }}{{ toYaml . | nindent 2 }}{{ end }}
 {{- end -}}
 
 {{/* The security context of every container except the agent's. */}}
@@ -61,8 +68,8 @@ livenessProbe: # restart only a process that hangs for a minute: a busy one woul
   failureThreshold: 6
 {{- end -}}
 
-{{/* The common part of a Deployment's pods; a list of the chart's root, the component's values and its name. */}}
-{{- define "halfcard.pod" -}}
+{{/* Where the pods of a component run, and as which account; a list of the chart's root, the component's values and its name. */}}
+{{- define "halfcard.placement" -}}
 {{- $root := index . 0 }}{{ $values := index . 1 }}{{ $name := index . 2 -}}
 serviceAccountName: {{ $name }}
 {{- with $root.Values.imagePullSecrets }}
@@ -74,9 +81,18 @@ priorityClassName: {{ . }}
 {{- with $values.nodeSelector }}
 nodeSelector: {{ toJson . }}
 {{- end }}
+{{- with $values.affinity }}
+affinity: {{ toJson . }}
+{{- end }}
 {{- with $values.tolerations }}
 tolerations: {{ toJson . }}
 {{- end }}
+{{- end -}}
+
+{{/* The common part of a Deployment's pods; the same list. */}}
+{{- define "halfcard.pod" -}}
+{{- $values := index . 1 }}{{ $name := index . 2 -}}
+{{ include "halfcard.placement" . }}
 securityContext:
   runAsNonRoot: true
   runAsUser: 65532
