@@ -28,7 +28,7 @@ from halfcard.inventory import read_inventory
 from tests.builders import pod
 from tests.cluster.dump import Dump, changes, dump
 from tests.cluster.hammer import Hammer
-from tests.cluster.helm import Helm, images
+from tests.cluster.helm import Helm, documented, images
 from tests.cluster.load import NO_RATE_LIMITS
 from tests.cluster.manifests import bad
 from tests.cluster.pods import busybox_pod, create_pod, get_pod, wait_for_phase
@@ -141,6 +141,13 @@ def test_the_doctor_finds_nothing(helm: Helm) -> None:
     with redirect_stdout(output):
         code = halfcard(["doctor", "--strict", "--namespace", _TEAM, f"--kubeconfig={helm.cluster.admin.kubeconfig}"])
     assert code == 0, output.getvalue()
+
+
+def test_helm_test_asks_the_webhooks_and_every_extender(helm: Helm) -> None:
+    said = helm.must(*documented("test"))
+    assert set(re.findall(r"Phase: +(\w+)", said)) == {"Succeeded"}, said
+    left = helm.cluster.kubectl("get", "pods,roles,serviceaccounts", "-A", "-o", "name").stdout
+    assert "halfcard-test" not in left
 
 
 def test_an_invalid_request_is_refused_with_the_rule_and_the_fix(helm: Helm) -> None:

@@ -115,6 +115,8 @@ MISTAKES: Final[tuple[tuple[dict[str, Any], str], ...]] = (
     ({"hami_device_split": 0}, "hami_device_split"),
     ({"hami_device_split": 2000}, "hami_device_split"),
     ({"packing": "tight"}, "packing"),
+    ({"pod_templates": {"trainer": []}}, "pod_templates"),
+    ({"pod_templates": {"example.com/Trainer": ["spec..x"]}}, "pod_templates.example.com/Trainer.0"),
     ({"node_resources": ["nvidia.com/gpus"]}, "node_resources"),
     ({"dialects": ["tencent"], "node_resources": [names.TUYA_SGPU]}, "node_resources"),
     ({"exempt_namespaces": ["Team A"]}, "exempt_namespaces.0"),
