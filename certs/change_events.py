@@ -7,8 +7,9 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any, Final
 
+from certs.chain_state import kind_of
 from certs.chains import Chain
-from certs.reconcile import Change, CompletedStep, kind_of
+from certs.reconcile import Change, CompletedStep
 from certs.steps import Publish, RenewAuthority, RenewLeaf, Trust
 from halfcard import names
 from halfcard.events import event, once

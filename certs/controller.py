@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
+from certs.chain_state import kind_of
 from certs.chains import Chain
 from certs.metrics import CertificateMetrics
-from certs.reconcile import CompletedStep, ReconcileResult, kind_of, reconcile
+from certs.reconcile import CompletedStep, ReconcileResult, reconcile
 from certs.steps import Note, Refuse
 from certs.store import Store, StoreError
 from kube.api.calls import NoAnswerError

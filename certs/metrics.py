@@ -9,9 +9,10 @@ from functools import partial
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from certs.certificate_checks import certificates
+from certs.chain_state import ChainState
 from certs.chains import Chain, ObjectPath
 from certs.objects import CA_CRT, TLS_CRT, entry
-from certs.reconcile import ChainState, ReconcileResult
+from certs.reconcile import ReconcileResult
 from certs.steps import Keep
 from serving.certificate_expiry import days_left
 from serving.log import utc_now

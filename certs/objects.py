@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
+from cryptography import x509
 
-from certs.certificate_checks import certificates, is_ours, pem
+from certs.certificate_checks import certificates, is_ours, is_signed_by, pem
 from certs.chains import ObjectPath
 from halfcard import names
 
@@ -86,6 +87,16 @@ def why_unmanaged(configuration: Object | None) -> str:
         return f"its annotation {injector(configuration)} says that cert-manager writes caBundle"
     foreign = [each for each in _webhooks(configuration) if _is_unmanaged(configuration, each)]
     return f"{len(foreign)} of its webhooks trust a CA of another issuer" if foreign else ""
+
+
+def distrusting(configuration: Object | None, leaves: Sequence[x509.Certificate]) -> tuple[str, ...]:
+    """Returns the webhooks that trust CAs, none of which signed a leaf; those without a CA are not meant."""
+    trusted = {str(each.get("name")): certificates(_trusted(each)) for each in _webhooks(configuration)}
+    return tuple(
+        name
+        for name, authorities in trusted.items()
+        if authorities and not any(is_signed_by(leaf, each) for leaf in leaves for each in authorities)
+    )
 
 
 def bundle_patch(configuration: Object, bundle: bytes) -> bytes:

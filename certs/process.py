@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
 
+from certs.chain_state import kind_of
 from certs.chains import CONFIGURATIONS, Chain, ObjectPath
 from certs.change_events import report, report_registration
 from certs.controller import EVERY_S, ChainsController
 from certs.metrics import CertificateMetrics
-from certs.reconcile import kind_of
 from certs.registration import RegisteredWebhooks, WebhookRegistration, slices_path
 from certs.store import ApiStore
 from certs.tokens.token_plan import IN_AN_INSTALLATION, TokenRules

@@ -12,9 +12,9 @@ from http import HTTPStatus
 
 import msgspec
 
+from certs.chain_state import kind_of
 from certs.chains import ObjectPath
 from certs.objects import CA_CRT, Object
-from certs.reconcile import kind_of
 from certs.registration_plan import RegistrationStep, Wait, Write, is_rolled_out, plan_registration, with_token
 from certs.store import Store, StoreError
 from certs.tokens.token_plan import registered_tokens, token_to_register

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Final
@@ -13,16 +13,17 @@ import msgspec
 
 from certs import objects
 from certs.certificate_checks import certificates, is_ours
+from certs.chain_health import ChainHealth, ObjectState, verdict
 from certs.chains import Chain, ObjectPath, chains
 from certs.lifetimes import KNOWN_AFTER, RETIREMENT
-from certs.reconcile import ChainState, object_paths
-from certs.store import ApiStore, ForbiddenError, StoreError
+from certs.store import StoreError
 from halfcard import names
 from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from kube.api.calls import Answer, ApiCalls
 
+from .inputs.certificate_chains import read_chains
 from .inputs.cluster_state import add_access_arguments, ask
-from .output.certificate_report import CertificateRow, ChainHealth, ObjectState, as_json, rows, verdict
+from .output.certificate_report import CertificateRow, as_json, rows
 from .output.structured import TEXT, add_output_argument, print_document
 from .output.terminal import Colour, Screen
 
@@ -67,11 +68,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    found = ask(arguments, _read)
+    found = ask(arguments, read_chains)
     now = datetime.now(UTC)
-    lines = [row for seen, refused in found for row in rows(seen, refused)]
-    verdicts = [verdict(seen, refused, now) for seen, refused in found]
-    remarks = [remark for seen, _ in found for remark in seen.unmanaged()]
+    lines = [row for each in found for row in rows(each)]
+    verdicts = [verdict(each, now) for each in found]
+    remarks = [remark for each in found for remark in each.state.unmanaged()]
     if arguments.output != TEXT:
         objects_found = [as_json(row, now) for row in lines]
         judged = [{"chain": each.chain, "state": each.state, "reason": each.reason} for each in verdicts]
@@ -85,23 +86,6 @@ def _code(states: set[ObjectState]) -> int:
     if ObjectState.DUE in states:
         return EXIT_REFUSED
     return EXIT_USAGE if ObjectState.UNREADABLE in states else EXIT_OK
-
-
-async def _read(calls: ApiCalls) -> list[tuple[ChainState, Mapping[ObjectPath, str]]]:
-    store = ApiStore(calls)
-    return [await _read_chain(store, chain) for chain in chains(names.NAMESPACE)]
-
-
-async def _read_chain(store: ApiStore, chain: Chain) -> tuple[ChainState, Mapping[ObjectPath, str]]:
-    """Reads the objects of a chain that may be read; few users may read the Secret of a CA."""
-    items: dict[ObjectPath, objects.Object | None] = {}
-    refused: dict[ObjectPath, str] = {}
-    for place in object_paths(chain):
-        try:
-            items[place] = await store.read(place)
-        except ForbiddenError as error:
-            items[place], refused[place] = None, str(error)
-    return ChainState(chain, items), refused
 
 
 def _print(screen: Screen, found: Sequence[CertificateRow], verdicts: Sequence[ChainHealth], now: datetime) -> None:

@@ -77,6 +77,7 @@ CALLERS_SINCE: Final = "halfcard.dev/registered-since"  # there: since when only
 KNOWN_SINCE: Final = "halfcard.dev/known-since"  # on a CA's Secret: since when everybody who verifies has had it
 NEW_LEAF_ASKED: Final = "halfcard.dev/new-certificate-asked"  # on a certificate's Secret, a time: what is older goes
 NEW_CA_ASKED: Final = "halfcard.dev/new-ca-asked"  # as above, for the CA that signed it
+SETTINGS_HASH: Final = "halfcard.dev/settings"  # on our own pods: a hash of the settings that they were made with
 QUOTA_TWINS: Final = "halfcard.dev/quota-twins"  # which requests.* keys of a quota we wrote ourselves
 
 PREDICATE_SUFFIX: Final = "/predicate-"  # gpu-manager's record of node, time and cards
@@ -159,6 +160,7 @@ QUOTA_SERVICE: Final = "halfcard-quota"  # its account and its Lease
 QUOTA_SERVICE_ACCOUNT: Final = "system:serviceaccount:halfcard-system:halfcard-quota"
 QUOTA_GATE: Final = "halfcard.dev/quota"  # a scheduling gate: the pod waits until its quotas have room
 SETTINGS_MAP: Final = "halfcard-settings"  # the ConfigMap that all processes mount
+SETTINGS_ENTRY: Final = "settings.yaml"  # its entry
 CERTS_SERVICE: Final = "halfcard-certs"  # its account, and whose Events those of certificates are
 ADMISSION_CA: Final = "halfcard-ca"  # Secrets
 ADMISSION_TLS: Final = "halfcard-admission-tls"

@@ -1,24 +1,26 @@
-"""Checks that every labelled node has an agent, and that nodes offer what their cards allow."""
+"""Checks that every labelled node has an agent, and only those."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
-from functools import partial
 from typing import Final
 
 from halfcard import names
-from halfcard.problems import printable
 
+from .causes import NOT_ON_NODE, NOT_WORKING
 from .finding import BROKEN, NOTE, WARNING, Check, FoundFault, several
+from .own_objects import Taint, WorkloadSnapshot
 from .snapshot import NodeSnapshot, Snapshot
 
-_RECENT: Final = timedelta(hours=1)
-"""An agent repeats its Event NotOffered every half hour."""
-
 _LABELLED: Final = f"{names.AGENT_LABEL}=true"
-_DRIVER: Final = "DriverUnavailable"
-_LOOK: Final = f"kubectl -n {names.NAMESPACE} get pods -o wide"
+LOGS: Final = f"kubectl -n {names.NAMESPACE} logs -l app.kubernetes.io/name={names.AGENT} --prefix"
+_DESCRIBE: Final = f"kubectl -n {names.NAMESPACE} describe daemonset {names.AGENT}"
+_READ_LOG: Final = "the log of the agent on that node says why"
+_LET_IN: Final = (
+    "let it in, by the chart's value `agent.tolerations` or the label; else its events say why there is none"
+)
+_PREFERENCE: Final = "PreferNoSchedule"
+_OWN_TAINTS: Final = "node.kubernetes.io/"
 
 
 def is_to_have_agent(node: NodeSnapshot) -> bool:
@@ -26,41 +28,57 @@ def is_to_have_agent(node: NodeSnapshot) -> bool:
 
 
 def _missing(snapshot: Snapshot) -> Iterator[FoundFault]:
-    with_pod = _with_agents_pod(snapshot)
-    by_daemon = any(each.kind == "DaemonSet" and each.account == names.AGENT for each in snapshot.workloads)
+    with_pod, daemon = _with_agents_pod(snapshot), _daemon(snapshot)
     for node in filter(is_to_have_agent, snapshot.nodes):
-        if node.cards is None or not node.condition:
-            got = f"{_LABELLED}, but no agent has written its cards"
-        elif by_daemon and node.name not in with_pod:
-            got = f"{_LABELLED}, but no pod of the agent"
+        if daemon is not None and node.name not in with_pod:
+            got, fix = f"{_LABELLED}, but no pod of the agent{_kept_off(node, daemon)}", _LET_IN
+        elif node.cards is None or not node.condition:
+            got, fix = f"{_LABELLED}, but no agent has written its cards", _READ_LOG
         else:
             continue
-        yield FoundFault(
-            f"node {node.name}", got, "check why the agent does not run there", f"kubectl describe node {node.name}"
-        )
+        command = LOGS if fix == _READ_LOG else _DESCRIBE
+        yield FoundFault(f"node {node.name}", got, fix, command, f"{names.AGENT}/{node.name}")
+
+
+def _daemon(snapshot: Snapshot) -> WorkloadSnapshot | None:
+    ours = (each for each in snapshot.workloads if each.kind == "DaemonSet" and each.account == names.AGENT)
+    return next(ours, None)
+
+
+def _kept_off(node: NodeSnapshot, daemon: WorkloadSnapshot) -> str:
+    """Names what keeps the DaemonSet's pod off: a taint that it does not tolerate, or a label that it needs."""
+    taints = [each for each in node.taints if each.effect != _PREFERENCE and not _is_tolerated(each, daemon)]
+    labels = [f"{key}={value}" for key, value in daemon.selector if node.labels.get(key) != value]
+    kept = [
+        *(f"the taint {each} is not tolerated" for each in taints),
+        *(f"it lacks the label {each}" for each in labels),
+    ]
+    return f": {', '.join(kept)}" if kept else ""
+
+
+def _is_tolerated(taint: Taint, daemon: WorkloadSnapshot) -> bool:
+    """The DaemonSet controller adds tolerations for the taints of Kubernetes itself."""
+    return taint.key.startswith(_OWN_TAINTS) or any(each.tolerates(taint) for each in daemon.tolerations)
+
+
+def _mislabelled(snapshot: Snapshot) -> Iterator[FoundFault]:
+    for node in snapshot.nodes:
+        value = node.labels.get(names.AGENT_LABEL)
+        if value is not None and value not in ("true", "false"):
+            got = f"{names.AGENT_LABEL}={value}"
+            command = f"kubectl label node {node.name} {_LABELLED} --overwrite"
+            yield FoundFault(f"node {node.name}", got, "write true, or remove the label", command)
+
+
+def _nowhere(snapshot: Snapshot) -> Iterator[FoundFault]:
+    daemon = _daemon(snapshot)
+    if daemon is not None and not any(map(is_to_have_agent, snapshot.nodes)):
+        fix = "label the nodes that Halfcard should serve; or leave it, if another system's agent serves them"
+        yield FoundFault(str(daemon), f"no node has the label {_LABELLED}", fix, f"kubectl label node NODE {_LABELLED}")
 
 
 def _with_agents_pod(snapshot: Snapshot) -> set[str]:
     return {pod.node for pod in snapshot.own_pods if pod.account == names.AGENT}
-
-
-def _offers_nothing(snapshot: Snapshot) -> Iterator[FoundFault]:
-    """Checks that nodes offer cards: kubelet removes the resources of an agent that does not run."""
-    offered = snapshot.settings.advertised_resources()
-    for node in filter(is_to_have_agent, snapshot.nodes):
-        if node.cards and not any(node.offers.get(resource) for resource in offered):
-            got = f"{node.cards} healthy cards, but pods may have 0 of {', '.join(offered)}"
-            yield FoundFault(
-                f"node {node.name}", got, "read in its log whether the agent is registered with kubelet", _LOOK
-            )
-
-
-def _conditions(snapshot: Snapshot, *, driver: bool) -> Iterator[FoundFault]:
-    for node in snapshot.nodes:
-        reason, words = node.condition.get("reason"), node.condition.get("message", "")
-        if node.condition.get("status") == "False" and (reason == _DRIVER) is driver:
-            fix = "check the driver on the node (`nvidia-smi`)"
-            yield FoundFault(f"node {node.name}", printable(words), fix, f"kubectl describe node {node.name}")
 
 
 def _without_agent(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -83,23 +101,6 @@ def _left_behind(snapshot: Snapshot) -> Iterator[FoundFault]:
             yield FoundFault(f"node {node.name}", got, "add the label again, or remove the inventory", command)
 
 
-def _not_offered(snapshot: Snapshot) -> Iterator[FoundFault]:
-    recent = [each for each in snapshot.not_offered if snapshot.now - each.last < _RECENT]
-    in_order = sorted(recent, key=lambda each: (each.last, each.is_over))
-    last = {(each.node, each.message): each.is_over for each in in_order}
-    for node, message in [said for said, is_over in last.items() if not is_over]:
-        fix = "one plugin serves a resource on a node: stop the other one, or remove the resource from `node_resources`"
-        yield FoundFault(f"node {node}", printable(message), fix, f"kubectl describe node {node}")
-
-
-def _left_out(snapshot: Snapshot) -> Iterator[FoundFault]:
-    for doubt in snapshot.doubts:
-        if doubt.startswith("node "):
-            where, _, why = doubt.partition(" is left out: ")
-            fix = "correct what the node publishes, or its inventory: until then it gets no pod that requests cards"
-            yield FoundFault(where, why, fix)
-
-
 CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "agent-missing",
@@ -107,35 +108,22 @@ CHECKS: Final[tuple[Check, ...]] = (
         "a node with the agent's label has an agent that publishes its cards",
         "Otherwise its cards are unknown, and no pod that requests cards starts there.",
         _missing,
+        unless=(*NOT_WORKING, *NOT_ON_NODE),
     ),
     Check(
-        "agent-unregistered",
-        BROKEN,
-        "a node with healthy cards offers some of them",
-        "Kubelet offers nothing while its connection to the agent is lost, and new pods wait.",
-        _offers_nothing,
-        unless=("not-offered",),
-    ),
-    Check(
-        "driver-unavailable",
-        BROKEN,
-        "the driver answers the agent",
-        "Otherwise no container with a card starts.",
-        partial(_conditions, driver=True),
-    ),
-    Check(
-        "cards-out-of-order",
+        "agent-label",
         WARNING,
-        "every card of a node is healthy",
-        "An unhealthy card gets no new pods; containers on it stay.",
-        partial(_conditions, driver=False),
+        f"the label {names.AGENT_LABEL} of a node is true",
+        "No agent runs on a node with another value.",
+        _mislabelled,
     ),
     Check(
-        "not-offered",
-        BROKEN,
-        "the agent offers the resources of the setting `node_resources`",
-        "Usually another plugin serves the same resource on the node. The agent reports it in Events `NotOffered`.",
-        _not_offered,
+        "agent-nowhere",
+        NOTE,
+        "a node has the agent's label",
+        "Until then GPU pods are checked, and Halfcard allocates no card.",
+        _nowhere,
+        unless=("agent-label", "node-without-agent"),
     ),
     Check(
         "node-without-agent",
@@ -150,12 +138,5 @@ CHECKS: Final[tuple[Check, ...]] = (
         "only a node with an agent has an inventory",
         "The extender uses it, but it is no longer updated.",
         _left_behind,
-    ),
-    Check(
-        "node-left-out",
-        BROKEN,
-        "what a node publishes about its cards is consistent",
-        "An inconsistent node gets no pod that requests cards.",
-        _left_out,
     ),
 )

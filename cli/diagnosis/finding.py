@@ -1,4 +1,4 @@
-"""A check, and its finding: where, got, rule, fix, and the command that fixes it."""
+"""A check, and its finding: where, got, rule, fix, the command that fixes it, and the check that explains it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,30 @@ BROKEN, WARNING, NOTE = FindingSeverity.BROKEN, FindingSeverity.WARNING, Finding
 
 
 class FoundFault(NamedTuple):
-    """A rule broken in one place; `command` is for a shell, and empty if no command fixes it."""
+    """A rule broken in one place.
+
+    Attributes:
+        command: for a shell; empty if no command fixes it.
+        about: the process, and for an agent also the node, such as `halfcard-agent/gpu-1`; empty if it concerns all.
+        by: the processes that prevent it while they work; that of `about` if none is named.
+    """
 
     where: str
     got: str
     fix: str
     command: str = ""
+    about: str = ""
+    by: tuple[str, ...] = ()
+
+    def may_explain(self, symptom: FoundFault) -> bool:
+        """Returns whether this is about a process that prevents the symptom while it works."""
+        return any(_is_same(self.about, process) for process in symptom.by or (symptom.about,))
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Compares two processes; one without a node is on every node, and the empty one is any process."""
+    pairs = zip(one.split("/"), other.split("/"), strict=False)
+    return not one or not other or all(a == b for a, b in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +68,8 @@ class Check:
 
 
 class Finding(NamedTuple):
+    """A fault with the rule that it breaks; `cause` is the check that explains it, empty if none does."""
+
     check: str
     severity: FindingSeverity
     where: str
@@ -57,6 +77,7 @@ class Finding(NamedTuple):
     rule: str
     fix: str
     command: str
+    cause: str = ""
 
 
 def several(names: Sequence[str], what: str) -> str:

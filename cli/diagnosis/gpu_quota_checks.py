@@ -9,6 +9,7 @@ from halfcard import names
 from halfcard.problems import printable
 from halfcard.quota.budgets import UnreadableBudget, read_budget
 
+from .causes import NOT_WORKING
 from .finding import BROKEN, WARNING, Check, FoundFault
 from .scheduler_checks import not_led
 from .snapshot import ABSENT, Object, Snapshot
@@ -29,18 +30,22 @@ SPEC: Final = {names.GPU_QUOTA: _OWN, names.CLUSTER_GPU_QUOTA: _OWN | {"namespac
 
 _WORDS_CHARS: Final = 240
 _APPLY: Final = "apply the CRDs of this version; existing quotas stay"
+_CREATE: Final = "apply the CRDs again, then create each quota again: pods that run are counted anew"
+_KINDS: Final = "kubectl apply -f deploy/crds"
+_LOG: Final = f"kubectl -n {names.NAMESPACE} logs -l app.kubernetes.io/name={names.QUOTA_SERVICE} --prefix"
 
 
 def _crd_missing(snapshot: Snapshot) -> Iterator[FoundFault]:
     for name, found in snapshot.crds.items():
         if found == ABSENT:
-            yield FoundFault(f"CustomResourceDefinition {name}", "it does not exist", _APPLY)
+            got = "it does not exist: with it, all its quotas were deleted"
+            yield FoundFault(f"CustomResourceDefinition {name}", got, _CREATE, _KINDS)
 
 
 def _crd_old(snapshot: Snapshot) -> Iterator[FoundFault]:
     for name, found in snapshot.crds.items():
         if found and (lacking := sorted(_lacking(found, CRDS[name]))):
-            yield FoundFault(f"CustomResourceDefinition {name}", f"it lacks {', '.join(lacking)}", _APPLY)
+            yield FoundFault(f"CustomResourceDefinition {name}", f"it lacks {', '.join(lacking)}", _APPLY, _KINDS)
 
 
 def _lacking(crd: Object, kind: str) -> set[str]:
@@ -94,7 +99,7 @@ def _not_ready(snapshot: Snapshot) -> Iterator[FoundFault]:
         ready = _conditions(obj).get("Ready", {})
         if ready.get("status") != "True":
             message = printable(ready.get("message", "it is not counted yet"), _WORDS_CHARS)
-            yield FoundFault(_where(obj), message, "read the quota service's log")
+            yield FoundFault(_where(obj), message, "the quota service's log says why", _LOG, names.QUOTA_SERVICE)
 
 
 def _exceeded(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -133,6 +138,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "one replica of the quota service holds the Lease and renews it, where there are quotas",
         "Otherwise ended pods stay counted, and new quotas admit nothing.",
         _without_leader,
+        unless=(*NOT_WORKING, "clock-skew"),
     ),
     Check(
         "ledger-broken",
@@ -147,7 +153,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "a quota has been counted",
         "Until then it admits nothing.",
         _not_ready,
-        unless=("quota-service-not-led", "ledger-broken", "budget-unreadable"),
+        unless=(*NOT_WORKING, "quota-service-not-led", "ledger-broken", "budget-unreadable"),
     ),
     Check(
         "budget-exceeded",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -18,12 +20,15 @@ from halfcard.pod.owned_annotations import forged
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.quantity import InvalidQuantity, Quantity
 
-from .snapshot import NodeSnapshot, NotOfferedEvent, Object, OwnPod, PodSnapshot, WorkloadSnapshot
+from .own_objects import Taint
+from .process_observations import moment
+from .snapshot import NodeSnapshot, NodeSystem, NotOfferedEvent, Object, PodSnapshot
 
+_HASH_CHARS: Final = 16
 _SERVICE_LABEL: Final = "kubernetes.io/service-name"
 
 
-def node_snapshot(node: Object) -> NodeSnapshot:
+def node_snapshot(node: Object, clock: float | None = None) -> NodeSnapshot:
     metadata, status = node["metadata"], node.get("status") or {}
     conditions = {each.get("type"): each for each in status.get("conditions") or ()}
     amounts = (status.get("allocatable") or {}).items()
@@ -33,7 +38,41 @@ def node_snapshot(node: Object) -> NodeSnapshot:
         _cards_in_order((metadata.get("annotations") or {}).get(names.INVENTORY)),
         conditions.get(names.CARDS_CONDITION) or {},
         {resource: _whole(amount) for resource, amount in amounts if "/" in resource},
+        _system(status.get("nodeInfo") or {}),
+        tuple(_taint(each) for each in (node.get("spec") or {}).get("taints") or ()),
+        _unready(conditions.get("Ready") or {}),
+        clock,
     )
+
+
+def _system(info: Object) -> NodeSystem:
+    return NodeSystem(
+        info.get("kubeletVersion") or "", info.get("containerRuntimeVersion") or "", info.get("architecture") or ""
+    )
+
+
+def _taint(written: Object) -> Taint:
+    return Taint(written["key"], written.get("value") or "", written.get("effect") or "")
+
+
+def _unready(condition: Object) -> str:
+    if condition.get("status", "True") == "True":
+        return ""
+    return f"Ready is {condition['status']}: {condition.get('message') or condition.get('reason') or ''}"
+
+
+def clocks(heartbeats: Iterable[Object], now: datetime) -> dict[str, float]:
+    """Returns by node how many seconds its clock is ahead, by the time that kubelet wrote last."""
+    renewed = {each["metadata"]["name"]: (each.get("spec") or {}).get("renewTime") for each in heartbeats}
+    return {node: (moment(when) - now).total_seconds() for node, when in renewed.items() if when}
+
+
+def version_in(body: bytes) -> str:
+    """Returns the version in the API server's answer; empty where it shows none."""
+    try:
+        return str(json.loads(body).get("gitVersion") or "")
+    except (ValueError, AttributeError):
+        return ""
 
 
 def _cards_in_order(inventory: str | None) -> int | None:
@@ -82,38 +121,6 @@ def daemons(pods: Iterable[StoredPod]) -> dict[tuple[str, str], frozenset[str]]:
     return {name: frozenset(nodes) for name, nodes in found.items()}
 
 
-def own_pod(pod: Object) -> OwnPod:
-    metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status") or {}
-    ready: Object = next((each for each in status.get("conditions") or () if each.get("type") == "Ready"), {})
-    created = metadata["creationTimestamp"]
-    return OwnPod(
-        metadata["name"],
-        spec.get("serviceAccountName") or "",
-        spec.get("nodeName") or "",
-        is_ready=ready.get("status") == "True",
-        since=moment(ready.get("lastTransitionTime") or created),
-        started=moment(status.get("startTime") or created),
-    )
-
-
-def has_ended(pod: Object) -> bool:
-    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-
-
-def workload(kind: str, item: Object) -> WorkloadSnapshot:
-    metadata, spec = item["metadata"], item["spec"]["template"]["spec"]
-    volumes = [(each.get("configMap") or {}).get("name") for each in spec.get("volumes") or ()]
-    return WorkloadSnapshot(
-        kind,
-        metadata["namespace"],
-        metadata["name"],
-        spec.get("serviceAccountName") or "",
-        tuple(str(each.get("image") or "") for each in spec.get("containers") or ()),
-        tuple(name for name in volumes if name),
-        is_off=item["spec"].get("replicas") == 0,
-    )
-
-
 def refusal(event: Object) -> NotOfferedEvent:
     """Reads an Event; its time is in one of three fields, depending on its author."""
     when = event.get("lastTimestamp") or event.get("eventTime") or event["metadata"]["creationTimestamp"]
@@ -151,15 +158,19 @@ def _decoded(text: str) -> bytes:
         return b""
 
 
+def settings_hash(raw: Any) -> str:
+    """Returns the hash by which the chart marks the pods, of settings as read from YAML."""
+    text = json.dumps(raw, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+    for each in "<>&":  # helm's toJson escapes what HTML reads
+        text = text.replace(each, f"\\u{ord(each):04x}")
+    return hashlib.sha256(text.encode()).hexdigest()[:_HASH_CHARS]
+
+
 def data_changed(config_map: Object) -> datetime | None:
     """Returns the time of the last change of its data, from the managed fields."""
     managed = config_map["metadata"].get("managedFields") or ()
     times = [each["time"] for each in managed if "f:data" in (each.get("fieldsV1") or {}) and each.get("time")]
     return max(map(moment, times), default=None)
-
-
-def moment(written: str) -> datetime:
-    return datetime.fromisoformat(written)
 
 
 # --- kube-scheduler --------------------------------------------------------------------------------------------------

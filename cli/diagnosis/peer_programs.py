@@ -12,7 +12,8 @@ from halfcard import names
 
 from .agents import is_to_have_agent
 from .finding import NOTE, WARNING, Check, FoundFault, several
-from .snapshot import Snapshot, WorkloadSnapshot
+from .own_objects import WorkloadSnapshot
+from .snapshot import Snapshot
 
 
 class Peer(NamedTuple):

@@ -23,5 +23,6 @@ CHECKS: Final[tuple[Check, ...]] = (
         "Running pods stay, but their next pods are refused, perhaps only when a node restarts. `halfcard review"
         " --cluster` lists all problems, also before Halfcard is installed.",
         _refused,
+        unless=("settings-unusable",),
     ),
 )

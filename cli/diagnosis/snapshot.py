@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from certs.chain_health import ReadChain
 from settings.installation import Settings
+
+from .own_objects import MissingRight, OwnPod, Taint, WorkloadSnapshot
 
 Object = Mapping[str, Any]
 
@@ -25,6 +28,14 @@ class Probe(NamedTuple):
     message: str = ""
 
 
+class NodeSystem(NamedTuple):
+    """What runs on a node, as kubelet reports it; empty where it reports nothing."""
+
+    kubelet: str = ""
+    runtime: str = ""
+    architecture: str = ""
+
+
 class NodeSnapshot(NamedTuple):
     """A node.
 
@@ -32,6 +43,8 @@ class NodeSnapshot(NamedTuple):
         cards: in order; None where its agent has written no inventory.
         condition: what the agent says of the cards; empty where it says nothing.
         offers: of each resource that is no CPU or memory, what pods may have.
+        unready: why kubelet or the node controller says that it is not ready; empty if it is.
+        clock: how far its clock is ahead of the cluster's, in seconds, by its heartbeat; None if unknown.
     """
 
     name: str
@@ -39,6 +52,10 @@ class NodeSnapshot(NamedTuple):
     cards: int | None
     condition: Mapping[str, str]
     offers: Mapping[str, int]
+    system: NodeSystem = NodeSystem()
+    taints: tuple[Taint, ...] = ()
+    unready: str = ""
+    clock: float | None = None
 
 
 class PodSnapshot(NamedTuple):
@@ -57,36 +74,6 @@ class PodSnapshot(NamedTuple):
     is_recorded: bool
     asks: bool
     forged: tuple[str, ...] = ()
-
-
-class OwnPod(NamedTuple):
-    """A pod of Halfcard's own namespace; `since` is when it became ready or unready."""
-
-    name: str
-    account: str
-    node: str
-    is_ready: bool
-    since: datetime
-    started: datetime
-
-
-class WorkloadSnapshot(NamedTuple):
-    """A Deployment or a DaemonSet by its template; Halfcard's own are recognised by their service account.
-
-    Attributes:
-        is_off: whether it is scaled to zero.
-    """
-
-    kind: str
-    namespace: str
-    name: str
-    account: str
-    images: tuple[str, ...]
-    config_maps: tuple[str, ...]
-    is_off: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}"
 
 
 class NotOfferedEvent(NamedTuple):
@@ -132,6 +119,11 @@ class Snapshot:
     Attributes:
         settings_problem: why the settings in the cluster are invalid.
         settings_changed: the time of their last change.
+        settings_hash: of the settings in the cluster, as the chart computes it for the pods; empty without the
+            ConfigMap, None if unknown.
+        api_server: its version, such as `v1.36.0`; empty if unknown.
+        namespace: that of the installation; None if it cannot be read.
+        missing_rights: of the processes that run as pods.
         webhooks: all configurations of the cluster.
         endpoints: the number of ready endpoints of each of our Services.
         bad, good: the answers to a pod that breaks two rules, and to one that breaks none.
@@ -146,12 +138,17 @@ class Snapshot:
     settings: Settings = field(default_factory=Settings)
     settings_problem: str = ""
     settings_changed: datetime | None = None
+    settings_hash: str | None = None
+    api_server: str = ""
+    namespace: Object | None = None
+    missing_rights: tuple[MissingRight, ...] = ()
     webhooks: tuple[Object, ...] | None = ()
     services: Mapping[str, Object | None] = field(default_factory=dict)
     endpoints: Mapping[str, int] | None = field(default_factory=dict)
     bad: Probe | None = None
     good: Probe | None = None
     secrets: Mapping[str, Mapping[str, bytes] | None] = field(default_factory=dict)
+    chains: tuple[ReadChain, ...] = ()
     leases: Mapping[str, Object | None] = field(default_factory=dict)
     nodes: tuple[NodeSnapshot, ...] = ()
     pods: tuple[PodSnapshot, ...] = ()

@@ -10,9 +10,11 @@ from halfcard import names
 from halfcard.caller_tokens import without_tokens
 from halfcard.problems import printable
 
+from .causes import NOT_WORKING
 from .finding import BROKEN, NOTE, WARNING, Check, FoundFault
-from .snapshot import ABSENT, Probe, Snapshot
-from .webhook_registration import REGISTER, SERVICE, registered
+from .presence import INSTALL
+from .registered_webhooks import KEEPERS, SERVICE, register, repair
+from .snapshot import Probe, Snapshot
 
 _DENIED: Final = re.compile(
     rf'admission webhook "(?P<webhook>[^"]*\.{re.escape(names.OWN_DOMAIN)})" denied the request: '
@@ -22,32 +24,11 @@ _FAILED: Final = re.compile(
 )
 _CODE: Final = re.compile(r"\[HC\d{3}\]")
 _WHY_CHARS: Final = 240
-
-
-# --- the Service -----------------------------------------------------------------------------------------------------
-
-
-def _by_service(snapshot: Snapshot) -> bool:
-    return any("service" in each.client for each in registered(snapshot).values())
-
-
-def _no_service(snapshot: Snapshot) -> Iterator[FoundFault]:
-    if snapshot.services.get(names.ADMISSION_SERVICE) == ABSENT and _by_service(snapshot):
-        yield FoundFault(
-            f"Service {SERVICE}", "it does not exist", "create it: its port 443 leads to the webhook's replicas"
-        )
-
-
-def _no_endpoints(snapshot: Snapshot) -> Iterator[FoundFault]:
-    for name in (names.ADMISSION_SERVICE, names.EXTENDER_SERVICE):
-        there = snapshot.services.get(name)
-        if there and snapshot.endpoints is not None and not snapshot.endpoints.get(name):
-            fix = "check why its pods are not ready"
-            command = f"kubectl -n {names.NAMESPACE} get pods,endpointslices -o wide"
-            yield FoundFault(f"Service {names.NAMESPACE}/{name}", "no replica behind it is ready", fix, command)
-
-
-# --- answers ---------------------------------------------------------------------------------------------------------
+_LOGS: Final = f"kubectl -n {names.NAMESPACE} logs -l app.kubernetes.io/name={names.ADMISSION_SERVICE} --prefix"
+_NO_PORT: Final = "no service port"
+_RESTORE_PORT: Final = f"restore the ports of Service {SERVICE}: 443 leads to the port https of the replicas"
+_SERVERS: Final = (names.ADMISSION_SERVICE, *KEEPERS)
+"""The processes without which the API server gets no answer that it trusts."""
 
 
 def _probes(snapshot: Snapshot) -> list[Probe]:
@@ -63,24 +44,26 @@ def _failures(snapshot: Snapshot) -> dict[str, str]:
 def _distrusted(snapshot: Snapshot) -> Iterator[FoundFault]:
     for webhook, why in _failures(snapshot).items():
         if "x509:" in why:
-            fix = "put the CA that signed the served certificate into caBundle"
-            yield FoundFault(f"webhook {webhook}", why, fix, REGISTER)
+            fix, command = "put the CA that signed the served certificate into caBundle", register(snapshot)
+            yield FoundFault(f"webhook {webhook}", why, fix, command, names.ADMISSION_SERVICE, _SERVERS)
 
 
 def _unreachable(snapshot: Snapshot) -> Iterator[FoundFault]:
     for webhook, why in _failures(snapshot).items():
         if "x509:" not in why:
             fix = "read the logs of its replicas, and check that the API server's network reaches them"
-            yield FoundFault(
-                f"webhook {webhook}", why, fix, f"kubectl -n {names.NAMESPACE} get pods,endpointslices -o wide"
-            )
+            if _NO_PORT in why:
+                yield FoundFault(f"webhook {webhook}", why, _RESTORE_PORT, INSTALL, names.ADMISSION_SERVICE, _SERVERS)
+            else:
+                yield FoundFault(f"webhook {webhook}", why, fix, _LOGS, names.ADMISSION_SERVICE, _SERVERS)
 
 
 def _lets_pass(snapshot: Snapshot) -> Iterator[FoundFault]:
     if snapshot.bad is not None and snapshot.bad.status < 300:
         got = "the API server would have stored it"
         fix = "check whether the namespace is exempt, and whether the webhook's settings switch its rules off"
-        yield FoundFault("a pod with a forged record and access to every card", got, fix)
+        where = "a pod with a forged record and access to every card"
+        yield FoundFault(where, got, fix, about=names.ADMISSION_SERVICE, by=_SERVERS)
 
 
 def _mute(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -90,7 +73,8 @@ def _mute(snapshot: Snapshot) -> Iterator[FoundFault]:
     if denied and denied["webhook"] != mutating:
         got = f"{denied['webhook']} refused what {mutating} should have refused before"
         fix = "check that its caBundle and its Service are those of the validating webhook"
-        yield FoundFault(f"webhook {mutating}", got, fix, REGISTER)
+        command = repair(snapshot).command
+        yield FoundFault(f"webhook {mutating}", got, fix, command, names.ADMISSION_SERVICE, _SERVERS)
 
 
 def _others_refuse(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -101,28 +85,23 @@ def _others_refuse(snapshot: Snapshot) -> Iterator[FoundFault]:
         ours = _DENIED.search(probe.message) and _CODE.search(probe.message)
         if not ours:
             fix = "choose a namespace that admits pods, with --namespace"
-            yield FoundFault(f"{what}, as a dry run", printable(probe.message, _WHY_CHARS), fix)
+            got = printable(probe.message, _WHY_CHARS)
+            yield FoundFault(f"{what}, as a dry run", got, fix, about=names.ADMISSION_SERVICE, by=_SERVERS)
 
 
 _REGISTRATION: Final = ("webhook-missing", "webhook-elsewhere", "webhook-unproven", "webhook-blind")
 _CERTIFICATE: Final = ("ca-bundle-empty", "ca-bundle-garbage", "ca-bundle-expired", "certificate-mismatch")
-_CAUSES: Final = (*_REGISTRATION, *_CERTIFICATE, "service-missing", "service-empty", "certificate-expired")
+_CAUSES: Final = (
+    *NOT_WORKING,
+    *_REGISTRATION,
+    *_CERTIFICATE,
+    "service-missing",
+    "service-empty",
+    "certificates-due",
+    "certificate-expired",
+)
 
 CHECKS: Final[tuple[Check, ...]] = (
-    Check(
-        "service-missing",
-        BROKEN,
-        "the webhooks' Service exists",
-        "Without it, GPU pods are refused.",
-        _no_service,
-    ),
-    Check(
-        "service-empty",
-        BROKEN,
-        "a Service of Halfcard has a ready replica",
-        "Without one, GPU pods are refused, or wait.",
-        _no_endpoints,
-    ),
     Check(
         "webhook-distrusted",
         BROKEN,

@@ -62,6 +62,18 @@ class Reader:
             raise NoClusterError(f"{call}: this is not an API server: {error}") from None
         return found
 
+    async def text(self, path: str) -> str:
+        """Returns a text, such as a log; empty if it is missing, or the user may not read it."""
+        self._say(f"reading {path}")
+        try:
+            answer = await self.calls.get(path)
+        except NoAnswerError as error:
+            self.note(f"GET {path}", str(error))
+            return ""
+        if answer.status in (HTTPStatus.FORBIDDEN, HTTPStatus.UNAUTHORIZED):
+            self.note(f"GET {path}", answer.message())
+        return answer.body.decode(errors="replace") if answer.status == HTTPStatus.OK else ""
+
     async def selected(self, path: str, **selector: str) -> list[Object]:
         """Reads the first few hundred objects that a selector matches; none if the user may not read the collection."""
         found = await self.object(f"{path}?{urlencode({**selector, 'limit': _MOST_SELECTED})}")
@@ -106,6 +118,10 @@ class Reader:
             self.note(f"POST {path}", answer.message())
             return None
         return Probe(answer.status, answer.message())
+
+    def note_once(self, what: str, why: str) -> None:
+        if all(each.what != what for each in self.unread):
+            self.note(what, why)
 
     def note(self, what: str, why: str) -> None:
         self.unread.append(UnreadSource(what, printable(why, _WHY_CHARS)))

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import yaml
 
 from admission.policy_settings import policy_of
+from certs.store import StoreError
 from extender.state import State
 from halfcard import names
 from halfcard.cluster_view import NOTHING_KNOWN
@@ -29,9 +30,11 @@ from settings.settings_file import load_settings
 from ..diagnosis import observations
 from ..diagnosis.gpu_quota_checks import CRDS
 from ..diagnosis.served_certificates import SECRETS
-from ..diagnosis.snapshot import Object, PodSnapshot, RefusedWorkload, Scheduler, Snapshot
+from ..diagnosis.snapshot import ABSENT, Object, PodSnapshot, RefusedWorkload, Scheduler, Snapshot
 from ..judge import Judge
+from .certificate_chains import read_chains
 from .cluster_state import NoClusterError
+from .own_survey import read_own
 from .reader import Reader
 from .stored_workloads import COLLECTIONS, judged_again
 
@@ -40,13 +43,12 @@ _AT_ONCE: Final = 8
 _CORE: Final = "/api/v1"
 _OURS: Final = f"{_CORE}/namespaces/{names.NAMESPACE}"
 _SYSTEM: Final = f"{_CORE}/namespaces/{names.KUBE_SYSTEM}"
-_LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases"
+_HEARTBEATS: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _WEBHOOKS: Final = {
     f"{sort}WebhookConfiguration": f"/apis/admissionregistration.k8s.io/v1/{sort.lower()}webhookconfigurations"
     for sort in ("Mutating", "Validating")
 }
-_WORKLOADS: Final = {"DaemonSet": "/apis/apps/v1/daemonsets", "Deployment": "/apis/apps/v1/deployments"}
 _BUDGETS: Final = {names.GPU_QUOTA: names.GPU_QUOTAS, names.CLUSTER_GPU_QUOTA: names.CLUSTER_GPU_QUOTAS}
 
 _HARMLESS: Final[Mapping[str, Any]] = {
@@ -75,15 +77,16 @@ def take(access: Access, namespace: str, settings: Path | None, say: Callable[[s
 
 
 async def _take(access: Access, namespace: str, settings: Path | None, say: Callable[[str], None]) -> Snapshot:
-    now = await asyncio.to_thread(_server_time, access)
+    now, version = await asyncio.to_thread(_server, access)
     reader = Reader(access, say)
     try:
         agreed = await _agreed(reader, settings)
         found: Settings = agreed["settings"]
+        webhooks = await _of_webhooks(reader, namespace)
         parts = [
-            await _of_nodes_and_pods(reader, found),
-            await _of_webhooks(reader, namespace),
-            await _of_our_own(reader),
+            await _of_nodes_and_pods(reader, found, now),
+            webhooks,
+            await read_own(reader, found, webhooks["webhooks"]),
             await _of_schedulers(reader, found),
             await _of_quotas(reader),
             await _of_workloads(reader, found),
@@ -91,17 +94,20 @@ async def _take(access: Access, namespace: str, settings: Path | None, say: Call
     finally:
         reader.calls.close()
     merged = {key: value for part in (agreed, *parts) for key, value in part.items()}
-    return Snapshot(now=now, unread=tuple(reader.unread), **merged)
+    return Snapshot(now=now, api_server=version, unread=tuple(reader.unread), **merged)
 
 
-def _server_time(access: Access) -> datetime:
-    """Returns the cluster's time, by which its Leases and certificates are judged: a laptop's clock may be wrong."""
+def _server(access: Access) -> tuple[datetime, str]:
+    """Returns the cluster's time, by which its Leases and certificates are judged, and the API server's version.
+
+    A laptop's clock may be wrong.
+    """
     connection = access.connect(_TIMEOUT_S)
     try:
         connection.request("GET", f"{access.prefix}{names.VERSION_PATH}", headers=access.headers())
         answer = connection.getresponse()
-        answer.read()
-        return parsedate_to_datetime(answer.headers["Date"]) if answer.headers["Date"] else datetime.now(UTC)
+        body, date = answer.read(), answer.headers["Date"]
+        return parsedate_to_datetime(date) if date else datetime.now(UTC), observations.version_in(body)
     except (OSError, http.client.HTTPException) as error:
         where = f"{access.host}:{access.port}"
         raise NoClusterError(
@@ -117,22 +123,30 @@ def _server_time(access: Access) -> datetime:
 async def _agreed(reader: Reader, file: Path | None) -> dict[str, Any]:
     """Reads the settings of the named file, else those in the cluster, else the defaults."""
     there = await reader.object(f"{_OURS}/configmaps/{names.SETTINGS_MAP}")
-    text = next(iter((there.get("data") or {}).values()), "") if there else ""
-    changed = observations.data_changed(there) if there else None
+    text = (there.get("data") or {}).get(names.SETTINGS_ENTRY, "") if there else ""
+    in_cluster, found_hash, problem = Settings(), "" if there == ABSENT else None, ""
+    if there and names.SETTINGS_ENTRY not in (there.get("data") or {}):
+        problem = f"it has no entry {names.SETTINGS_ENTRY}"
     try:
-        in_cluster, problem = read_settings(yaml.safe_load(text) or {}), ""
+        raw = yaml.safe_load(text) or {}
+        in_cluster, found_hash = read_settings(raw), observations.settings_hash(raw) if there else found_hash
     except (SettingsError, yaml.YAMLError) as error:
-        in_cluster, problem = Settings(), " ".join(str(error).split())
-    chosen = load_settings(file) if file else in_cluster
-    return {"settings": chosen, "settings_problem": problem, "settings_changed": changed}
+        problem = " ".join(str(error).split())
+    return {
+        "settings": load_settings(file) if file else in_cluster,
+        "settings_problem": problem,
+        "settings_changed": observations.data_changed(there) if there else None,
+        "settings_hash": found_hash,
+    }
 
 
 # --- nodes and pods --------------------------------------------------------------------------------------------------
 
 
-async def _of_nodes_and_pods(reader: Reader, settings: Settings) -> dict[str, Any]:
+async def _of_nodes_and_pods(reader: Reader, settings: Settings, now: datetime) -> dict[str, Any]:
     """Reads nodes and pods into the extender's state, so that its inconsistencies are reported here."""
     state, left_out = State(settings.enabled_dialects(), settings.capacity_rules()), list[str]()
+    clocks = observations.clocks(await reader.collection(_HEARTBEATS, dict[str, Any]) or (), now)
     nodes = await reader.must(NODES, dict[str, Any], left_out)
     for node in nodes:
         state.put_node(node)
@@ -141,7 +155,7 @@ async def _of_nodes_and_pods(reader: Reader, settings: Settings) -> dict[str, An
         state.put_pod(pod)
     seen: tuple[PodSnapshot, ...] = tuple(observations.pod_snapshots(state, pods))
     return {
-        "nodes": tuple(map(observations.node_snapshot, nodes)),
+        "nodes": tuple(observations.node_snapshot(node, clocks.get(node["metadata"]["name"])) for node in nodes),
         "pods": seen,
         "counted_pods": len(pods),
         "daemons": observations.daemons(pods.values()),
@@ -175,11 +189,21 @@ async def _of_webhooks(reader: Reader, namespace: str) -> dict[str, Any]:
         else None,
         "services": {name: await reader.object(f"{_OURS}/services/{name}") for name in services},
         "endpoints": None if slices is None else observations.ready_endpoints(slices),
-        "secrets": {
-            name: _data(await reader.object(f"{_OURS}/secrets/{name}")) for name in (*SECRETS, names.ADMISSION_CALLERS)
-        },
+        **await _certificates(reader),
         **await _probes(reader, namespace),
     }
+
+
+async def _certificates(reader: Reader) -> dict[str, Any]:
+    """Reads the certificates' chains, and all Secrets of these chains that may be read."""
+    wanted = (*SECRETS, names.ADMISSION_CALLERS)
+    secrets = {name: await reader.object(f"{_OURS}/secrets/{name}") for name in wanted}
+    try:
+        found = tuple(await read_chains(reader.calls)) if None not in secrets.values() else ()
+    except (StoreError, NoAnswerError) as error:
+        reader.note("the chains of certificates", str(error))
+        found = ()
+    return {"chains": found, "secrets": {name: _data(each) for name, each in secrets.items()}}
 
 
 def _data(secret: Object | None) -> Mapping[str, bytes] | None:
@@ -206,25 +230,7 @@ def _pod(annotations: Mapping[str, str], sees: str) -> Object:
     }
 
 
-# --- our own processes -----------------------------------------------------------------------------------------------
-
-
-async def _of_our_own(reader: Reader) -> dict[str, Any]:
-    pods = await reader.collection(f"{_OURS}/pods", dict[str, Any]) or []
-    items = [
-        (kind, each)
-        for kind, path in _WORKLOADS.items()
-        for each in await reader.collection(path, dict[str, Any]) or ()
-    ]
-    events = await reader.selected(f"{_CORE}/namespaces/default/events", fieldSelector=f"source={names.AGENT}")
-    about_offers = [each for each in events if each.get("reason") in ("NotOffered", "Offered")]
-    leases = (names.EXTENDER_SERVICE, names.QUOTA_SERVICE)
-    return {
-        "own_pods": tuple(observations.own_pod(pod) for pod in pods if not observations.has_ended(pod)),
-        "workloads": tuple(observations.workload(kind, each) for kind, each in items),
-        "not_offered": tuple(map(observations.refusal, about_offers)),
-        "leases": {name: await reader.object(f"{_LEASES}/{name}") for name in leases},
-    }
+# --- schedulers ------------------------------------------------------------------------------------------------------
 
 
 async def _of_schedulers(reader: Reader, settings: Settings) -> dict[str, Any]:

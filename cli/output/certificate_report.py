@@ -1,30 +1,22 @@
-"""Describes an installation's certificates: which object has which certificate, and the next step of each chain."""
+"""Describes an installation's certificates: which object has which certificate, and until when."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, Final
 
 from cryptography import x509
 
 from certs import objects
 from certs.certificate_checks import certificates, is_signed_by
+from certs.chain_health import ReadChain
+from certs.chain_state import kind_of
 from certs.chains import Chain, ObjectPath
 from certs.objects import CA_CRT, TLS_CRT, Object, entry
-from certs.reconcile import ChainState, kind_of
-from certs.steps import Keep, Refuse
 
 _NOTHING: Final = "nothing"
-
-
-class ObjectState(StrEnum):
-    FINE = "fine"
-    DUE = "due"
-    LEFT_ALONE = "left alone"
-    UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +31,8 @@ class CertificateRow:
         return None if self.ends is None else max((self.ends - now).days, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class ChainHealth:
-    chain: str
-    state: ObjectState
-    reason: str
-
-
-def rows(seen: ChainState, refused: Mapping[ObjectPath, str]) -> Iterator[CertificateRow]:
-    """Yields the objects; `refused` gives the reason why an object could not be read."""
+def rows(found: ReadChain) -> Iterator[CertificateRow]:
+    seen, refused = found
     chain = seen.chain
     for place in (chain.authority, *chain.leaves, *chain.configurations):
         item = seen.items[place]
@@ -89,18 +74,6 @@ def _trusted(configuration: Object) -> str:
 def _named(found: list[x509.Certificate]) -> str:
     names = (authority.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME) for authority in found)
     return ", ".join(str(name[0].value).removeprefix("Halfcard ") for name in names if name) or _NOTHING
-
-
-def verdict(seen: ChainState, refused: Mapping[ObjectPath, str], now: datetime) -> ChainHealth:
-    title = seen.chain.title
-    if whys := [refused[place] for place in seen.items if place in refused]:
-        return ChainHealth(title, ObjectState.UNREADABLE, whys[0])
-    step = seen.plan(now)
-    if isinstance(step, Refuse):
-        return ChainHealth(title, ObjectState.LEFT_ALONE, step.reason)
-    if isinstance(step, Keep):
-        return ChainHealth(title, ObjectState.DUE if step.needs_action else ObjectState.FINE, step.reason)
-    return ChainHealth(title, ObjectState.DUE, f"{step.reason}; the controller checks every half minute: does it run?")
 
 
 def as_json(row: CertificateRow, now: datetime) -> dict[str, Any]:

@@ -14,14 +14,22 @@ from tests.kube.listening import JsonHandler, listening
 from .list_server import config
 
 Object = Mapping[str, Any]
+REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+def reviewed(denied: Any, wanted: Object) -> tuple[int, Object]:
+    """Returns the answer to the question whether a right is granted."""
+    if isinstance(denied, str):
+        return 403, {"message": denied}
+    return 201, {"status": {"allowed": f"{wanted['verb']} {wanted['resource']}" not in denied}}
 
 
 @contextmanager
 def api_server(folder: Path, there: Mapping[str, Any], judge: Callable[[Object], tuple[int, str]]) -> Iterator[Path]:
     """The kubeconfig that leads there.
 
-    By path there is an object, the items of a list, any bytes, or the words with which reading it is forbidden; `judge`
-    answers pod creations with a status and a message.
+    By path there is an object, the items of a list, any bytes, or the words with which reading it is forbidden; at
+    REVIEWS the rights that nobody has, such as `list nodes`. `judge` answers pod creations with a status and a message.
     """
 
     class Handler(JsonHandler):
@@ -42,7 +50,10 @@ def api_server(folder: Path, there: Mapping[str, Any], judge: Callable[[Object],
                 self.answer(200, found)
 
         def do_POST(self) -> None:  # noqa: N802  (as above)
-            self._refuse(*judge(self.asked()))
+            if urlsplit(self.path).path == REVIEWS:
+                self.answer(*reviewed(there.get(REVIEWS, ()), self.asked()["spec"]["resourceAttributes"]))
+            else:
+                self._refuse(*judge(self.asked()))
 
         def _refuse(self, status: int, message: str) -> None:
             self.answer(status, {"kind": "Status", "message": message, "code": status})

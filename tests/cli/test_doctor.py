@@ -6,23 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import StringIO
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+import cli.doctor
 import cli.output.terminal
 from cli.__main__ import main
 from cli.diagnosis.gpu_quota_checks import CRDS
 from cli.output.terminal import Progress
 from devcluster.waiting import wait_until
-from halfcard import names
+from halfcard import __version__, names
 from halfcard.cards import Card
 from halfcard.inventory import write_inventory
 from tests.docs.pages import fences
 from tests.docs.shell import shows
 
-from .api_stand_in import Object, api_server
+from .api_stand_in import REVIEWS, Object, api_server
 from .command import ROOT, too_wide
 from .diagnosis.healthy import DENIED, crd, registration
 
@@ -38,8 +40,14 @@ NODE: Final[dict[str, Any]] = {
     "status": {
         "allocatable": {"cpu": "8", names.VCUDA_CORE: "100"},
         "conditions": [{"type": names.CARDS_CONDITION, "status": "True"}],
+        "nodeInfo": {
+            "kubeletVersion": "v1.36.0",
+            "containerRuntimeVersion": "containerd://2.4.0",
+            "architecture": "amd64",
+        },
     },
 }
+IMAGE: Final = "halfcard.dev/halfcard:1"
 CREATED: Final = "2026-01-01T00:00:00Z"
 POD: Final[dict[str, Any]] = {
     "metadata": {
@@ -71,6 +79,7 @@ def healthy() -> dict[str, Any]:
     }
     return {
         "/version": {"gitVersion": "v1.34.0"},
+        OURS: {"metadata": {"name": names.NAMESPACE}, "status": {"phase": "Active"}},
         "/api/v1/nodes": [NODE],
         "/api/v1/pods": [POD],
         f"{WEBHOOKS}/mutatingwebhookconfigurations": [mutating],
@@ -152,9 +161,159 @@ def test_the_json_holds_every_finding(doctor: Doctor) -> None:
             "got": "it does not exist",
             "rule": "one replica of the extender holds the Lease and renews it",
             "fix": "start the extender, or read in its log why no replica leads",
-            "command": "",
+            "command": "kubectl -n halfcard-system logs -l app.kubernetes.io/name=halfcard-extender --prefix",
+            "cause": "",
         }
     ]
+    system = {"kubelet": "v1.36.0", "runtime": "containerd://2.4.0", "architecture": "amd64"}
+    assert said["versions"] == {
+        "doctor": __version__,
+        "kubernetes": "v1.34.0",
+        "images": [],
+        "nodes": [{"node": "gpu-1", **system}],
+    }
+
+
+# --- Halfcard's own processes ----------------------------------------------------------------------------------------
+
+
+def deployment(account: str, **spec: Any) -> dict[str, Any]:
+    template = {"serviceAccountName": account, "containers": [{"image": IMAGE}]}
+    return {
+        "metadata": {"namespace": names.NAMESPACE, "name": account, "generation": 1},
+        "spec": {"template": {"spec": template}, **spec},
+        "status": {"observedGeneration": 1, "replicas": spec.get("replicas", 1)},
+    }
+
+
+def crashed(account: str) -> dict[str, Any]:
+    container = {
+        "image": IMAGE,
+        "restartCount": 4,
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"exitCode": 2, "reason": "Error"}},
+    }
+    return {
+        "metadata": {"name": "one", "creationTimestamp": CREATED},
+        "spec": {"serviceAccountName": account, "nodeName": "gpu-1"},
+        "status": {"containerStatuses": [container]},
+    }
+
+
+def of_process(account: str, **more: Any) -> dict[str, Any]:
+    return {**healthy(), "/apis/apps/v1/deployments": [deployment(account)], **more}
+
+
+def findings(printed: Printed) -> dict[str, dict[str, str]]:
+    return {each["check"]: each for each in json.loads(printed.out)["findings"]}
+
+
+def test_a_crash_is_shown_with_the_last_line_of_the_log(doctor: Doctor) -> None:
+    there = of_process(names.EXTENDER_SERVICE) | {
+        f"{OURS}/pods": [crashed(names.EXTENDER_SERVICE)],
+        f"{OURS}/pods/one/log": b"starting\nhalfcard: settings.yaml: packing: unknown\n\n",
+        f"{OURS}/services/{names.EXTENDER_SERVICE}": {"metadata": {"name": names.EXTENDER_SERVICE}},
+    }
+    printed = doctor.of({path: each for path, each in there.items() if path != LEASE}, "-o", "json")
+    found = findings(printed)
+    assert list(found) == ["process-crashes"]
+    assert found["process-crashes"]["got"].endswith(": halfcard: settings.yaml: packing: unknown")
+    consequences = {each["check"]: each["cause"] for each in json.loads(printed.out)["consequences"]}
+    assert consequences == {"service-empty": "process-crashes", "extender-not-led": "process-crashes"}
+    assert (
+        "this explains: service-empty, extender-not-led"
+        in doctor.of({path: each for path, each in there.items() if path != LEASE}).out
+    )
+
+
+def test_a_missing_right_is_named_with_its_role_and_the_file_that_grants_it(doctor: Doctor) -> None:
+    there = of_process(names.ADMISSION_SERVICE) | {REVIEWS: ["watch nodes", "get replicasets"]}
+    found = findings(doctor.of(there, "-o", "json"))
+    assert list(found) == ["right-missing"]
+    assert found["right-missing"]["got"] == (
+        "it may not watch nodes, get replicasets: ClusterRole halfcard-admission or its binding does not grant it"
+    )
+    assert found["right-missing"]["command"] == "kubectl apply -f deploy/chart/halfcard/rbac/admission.yaml"
+
+
+def test_who_may_not_ask_about_rights_reads_one_note(doctor: Doctor) -> None:
+    there = of_process(names.ADMISSION_SERVICE) | {REVIEWS: "subjectaccessreviews is forbidden"}
+    printed = doctor.of(there)
+    assert (printed.code, printed.out.count("subjectaccessreviews is forbidden")) == (0, 1)
+
+
+def test_settings_without_their_entry_are_unusable(doctor: Doctor) -> None:
+    empty = {"metadata": {"name": names.SETTINGS_MAP}, "data": {"setings.yaml": "{}"}}
+    printed = doctor.of({**healthy(), f"{OURS}/configmaps/{names.SETTINGS_MAP}": empty}, "-o", "json")
+    assert findings(printed)["settings-unusable"]["got"] == "it has no entry settings.yaml"
+
+
+# --- no installation -------------------------------------------------------------------------------------------------
+
+BARE: Final[dict[str, Any]] = {"/version": {"gitVersion": "v1.36.0"}, "/api/v1/nodes": [NODE], "/api/v1/pods": []}
+
+
+def store(_: Object) -> tuple[int, str]:
+    """As a cluster without webhooks does."""
+    return 201, ""
+
+
+def test_a_cluster_without_halfcard_is_one_line_and_exit_code_5(doctor: Doctor) -> None:
+    printed = doctor.of(BARE, judge=store)
+    assert (printed.code, printed.err) == (5, "")
+    assert printed.out == (
+        "Not installed: no webhook, Service, Lease or workload of Halfcard's. See docs/install.md.\n"
+    )
+
+
+def test_the_json_says_that_halfcard_is_not_installed(doctor: Doctor) -> None:
+    printed = doctor.of(BARE, "-o", "json", judge=store)
+    said = json.loads(printed.out)
+    assert (printed.code, said["healthy"], said["installed"]) == (5, False, False)
+    (found,) = said["findings"]
+    assert (found["check"], said["consequences"]) == ("not-installed", [])
+    assert found["command"].startswith("helm upgrade --install halfcard ")
+    assert said["versions"]["kubernetes"] == "v1.36.0"
+
+
+def test_who_may_not_read_webhooks_is_not_told_that_halfcard_is_missing(doctor: Doctor) -> None:
+    printed = doctor.of({**BARE, f"{WEBHOOKS}/mutatingwebhookconfigurations": "no"}, "-o", "json", judge=store)
+    assert json.loads(printed.out)["installed"]
+
+
+# --- waiting ---------------------------------------------------------------------------------------------------------
+
+
+def test_it_waits_until_nothing_is_broken_and_says_what_is(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(cli.doctor, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(Progress, "say", lambda _, what: said.append(what))
+    there, tries = without(LEASE), count()
+
+    def repaired(pod: Object) -> tuple[int, str]:
+        if next(tries) == 2:  # the second look begins: two pods are tried in each
+            there[LEASE] = lease()
+        return judged(pod)
+
+    printed = doctor.of(there, "--wait", "600", judge=repaired)
+    assert (printed.code, printed.out[:16], next(tries)) == (0, "Nothing is wrong", 4)
+    assert [each.partition(": ")[2] for each in said if " s left: " in each] == [
+        "1 broken, 0 warnings, 0 notes: extender-not-led"
+    ]
+
+
+def test_it_stops_waiting_at_the_deadline(doctor: Doctor) -> None:
+    assert doctor.of(without(LEASE), "--wait", "0").code == 1
+    assert doctor.of(BARE, "--wait", "0", judge=store).code == 5
+
+
+def test_a_time_that_is_no_number_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["doctor", "--wait", "soon"])
+    assert 'got "soon"; write a number of seconds' in capsys.readouterr().err
+
+
+# --- rights of the user ----------------------------------------------------------------------------------------------
 
 
 def test_an_unreadable_source_is_a_note_and_the_rest_is_checked(doctor: Doctor) -> None:

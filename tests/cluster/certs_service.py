@@ -11,8 +11,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Final
 
+from certs.chain_state import ChainState, object_paths
 from certs.chains import Chain, ObjectPath
-from certs.reconcile import ChainState, object_paths
 from certs.steps import Keep
 from certs.tokens.token_rotation import TOKENS
 from cli.__main__ import main as halfcard

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
+import shlex
 import socket
 import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -19,10 +22,10 @@ import pytest
 from certs import objects
 from certs.authority import KeyPair, make_authority, make_leaf
 from certs.certificate_checks import certificates
+from certs.chain_state import kind_of
 from certs.chains import CONFIGURATIONS, Chain, ObjectPath
 from certs.lifetimes import AUTHORITY_LIFE, LEAF_LIFE, LeafRules
 from certs.objects import CA_CRT, CA_KEY, TLS_CRT, TLS_KEY, entry
-from certs.reconcile import kind_of
 from certs.server_names import server_names
 from certs.store import JSON_PATCH
 from certs.tokens.token_plan import registered_tokens
@@ -33,6 +36,7 @@ from devcluster.control_plane.client import ApiResponse
 from halfcard import names
 from halfcard.caller_tokens import path_with, read_tokens
 from serving.log import utc_now
+from tests.builders import pod
 from tests.certs.handshakes import foreign_certificate
 from tests.deploy.rendered import every
 from tests.docs.pages import Fence, all_fences
@@ -42,7 +46,7 @@ from .certified_scheduler import Scheduler
 from .certs_process import ADMISSION, EXTENDER
 from .certs_service import CertificateControllers, CertifiedInstallation, mounted
 from .hammer import Hammer
-from .manifests import bad
+from .manifests import bad, complete, workload
 from .typed import run_commands
 
 _CREATES: Final = int(os.environ.get("HALFCARD_CERTS_CREATES", "1000"))
@@ -288,7 +292,27 @@ def test_a_foreign_ca_is_left_alone_and_reported(certified: Certified) -> None:
         what="the log to say so",
     )
     assert certified.secret(VALIDATING)["webhooks"][0]["clientConfig"]["caBundle"] == foreign
-    certified.patch(VALIDATING, [{**entry_of_first, "value": own}])
+    do_as_the_doctor_says(certified, "certificate-mismatch")
+    certified.cluster.wait_until(
+        lambda: certified.secret(VALIDATING)["webhooks"][0]["clientConfig"].get("caBundle") == own,
+        what="the controller to fill the caBundle that was emptied",
+    )
+
+
+def do_as_the_doctor_says(certified: Certified, check: str) -> None:
+    """Runs the command of a finding, in a cluster that has the Deployment of the certificate controller."""
+    item = workload("Deployment", names.CERTS_SERVICE, complete(pod("certs").container()))
+    item["spec"]["template"]["spec"]["serviceAccountName"] = names.CERTS_SERVICE
+    path = f"/apis/apps/v1/namespaces/{names.NAMESPACE}/deployments"
+    certified.cluster.request("POST", path, item).must()
+    out = io.StringIO()
+    with redirect_stdout(out):
+        halfcard(["doctor", "--kubeconfig", str(certified.cluster.admin.kubeconfig), "-o", "json"])
+    (found,) = [each for each in json.loads(out.getvalue())["findings"] if each["check"] == check]
+    certified.cluster.request("DELETE", f"{path}/{names.CERTS_SERVICE}").must()
+    (_, *words) = shlex.split(found["command"])
+    done = certified.cluster.kubectl(*words)
+    assert done.code == 0, done.stderr
 
 
 def test_the_extenders_secrets_are_repaired_too(certified: Certified) -> None:

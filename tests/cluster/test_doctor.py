@@ -7,7 +7,9 @@ import base64
 import io
 import json
 import os
+import shlex
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -19,6 +21,7 @@ import pytest
 import yaml
 
 from cli.__main__ import main as halfcard
+from cli.diagnosis.observations import settings_hash
 from devcluster.build.binaries import program_path
 from devcluster.cluster import Cluster
 from devcluster.control_plane.client import CommandResult
@@ -50,6 +53,7 @@ TEAM: Final = "team"
 EXEMPT: Final = names.KUBE_SYSTEM
 HOOKS: Final = "/apis/admissionregistration.k8s.io/v1"
 VALIDATING: Final = f"{HOOKS}/validatingwebhookconfigurations/halfcard"
+IMAGE: Final = "halfcard.dev/halfcard:1"
 TIMEOUT_S: Final = 60
 HERE: Final = f"/api/v1/namespaces/{names.NAMESPACE}"
 
@@ -163,7 +167,10 @@ def _set_up(installed: Installed) -> None:
     cluster.add_gpu_nodes([GpuNodes(1, "Tesla-T4", 15360, cards=2)])
     installed.merge(f"/api/v1/nodes/{NODE}", {"metadata": {"labels": {names.AGENT_LABEL: "true"}}})
     installed.announce(*CARDS)
-    installed.create(names.NAMESPACE, daemon(names.AGENT, account=names.AGENT, image="halfcard.dev/halfcard:1"))
+    agent = daemon(names.AGENT, account=names.AGENT, image=IMAGE)
+    marks = {names.SETTINGS_HASH: settings_hash(json.loads(text))}
+    agent["spec"]["template"]["metadata"]["annotations"] = marks
+    installed.create(names.NAMESPACE, agent)
     cluster.wait_until(lambda: _is_ready(installed, names.NAMESPACE), what="kwok to run the agent's pod")
     cluster.create_namespace(TEAM)
     installed.quotas.wait_led()
@@ -399,6 +406,120 @@ def no_definition(installed: Installed) -> Iterator[None]:
     installed.create_at(path.rpartition("/")[0], {**before, "metadata": metadata, "status": None})
 
 
+# --- Halfcard's own processes and nodes ------------------------------------------------------------------------------
+
+
+@contextmanager
+def stuck(installed: Installed, state: Object) -> Iterator[None]:
+    """Creates a pod of the extender that no node runs, with the status that kubelet would write."""
+    item = complete(pod("stuck").container())
+    item["spec"] |= {"schedulerName": "no-scheduler", "serviceAccountName": names.EXTENDER_SERVICE}
+    with created(installed, f"{HERE}/pods", item):
+        status = {"name": "containers-0", "image": IMAGE, "imageID": "", "ready": False, "restartCount": 0, **state}
+        installed.merge(f"{HERE}/pods/stuck/status", {"status": {"containerStatuses": [status]}})
+        yield
+
+
+def without_image(installed: Installed) -> Any:
+    return stuck(installed, {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "not found"}}})
+
+
+def crashing(installed: Installed) -> Any:
+    ended = {"exitCode": 2, "reason": "Error", "startedAt": None, "finishedAt": None}
+    state = {"restartCount": 4, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+    return stuck(installed, {**state, "lastState": {"terminated": ended}})
+
+
+@contextmanager
+def without_rights(installed: Installed) -> Iterator[None]:
+    """Deletes the binding of the agent, and then does what the doctor says."""
+    installed.remove(f"{RIGHTS}/clusterrolebindings/{names.AGENT}")
+    yield
+    do_as_the_doctor_says(installed)
+
+
+def do_as_the_doctor_says(installed: Installed) -> None:
+    (found,) = json.loads(installed.run_doctor("-o", "json")[1])["findings"]
+    words = shlex.split(found["command"])
+    assert words[0] == "kubectl"
+    done = kubectl(installed, *words[1:])
+    assert done.code == 0, done.stderr
+
+
+@contextmanager
+def refused_pods(installed: Installed) -> Iterator[None]:
+    """Allows no pod more in the namespace than those that run, and adds a Deployment."""
+    quota = {"metadata": {"name": "tight"}, "spec": {"hard": {"pods": "1"}}}
+    item = workload("Deployment", names.EXTENDER_SERVICE, complete(pod("extender").container()))
+    item["spec"]["template"]["spec"] |= {"serviceAccountName": names.EXTENDER_SERVICE}
+    item["spec"]["template"]["spec"]["containers"][0]["image"] = IMAGE
+    with (
+        created(installed, f"{HERE}/resourcequotas", quota),
+        created(installed, f"/apis/apps/v1/namespaces/{names.NAMESPACE}/deployments", item),
+        created(installed, f"{HERE}/services", extender_service()),
+    ):
+        yield
+
+
+def extender_service() -> Object:
+    return {"metadata": {"name": names.EXTENDER_SERVICE}, "spec": {"ports": [{"port": names.EXTENDER_PORT}]}}
+
+
+@contextmanager
+def tainted_node(installed: Installed) -> Iterator[None]:
+    installed.cluster.add_node("tainted", {}, {})
+    path, taint = "/api/v1/nodes/tainted", {"key": "dedicated", "value": "research", "effect": "NoSchedule"}
+    installed.merge(path, {"spec": {"taints": [taint]}})
+    installed.merge(path, {"metadata": {"labels": {names.AGENT_LABEL: "true"}}})
+    yield
+    installed.remove(path)
+
+
+@contextmanager
+def mislabelled_node(installed: Installed) -> Iterator[None]:
+    installed.cluster.add_node("odd", {}, {names.AGENT_LABEL: "yes"})
+    yield
+    installed.remove("/api/v1/nodes/odd")
+
+
+@contextmanager
+def wrong_clock(installed: Installed) -> Iterator[None]:
+    installed.cluster.add_node("late", {}, {})
+    renewed = f"{datetime.now(UTC) - timedelta(minutes=5):%Y-%m-%dT%H:%M:%S.%fZ}"
+    item = {"metadata": {"name": "late"}, "spec": {"holderIdentity": "late", "renewTime": renewed}}
+    with created(installed, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", item):
+        yield
+    installed.remove("/api/v1/nodes/late")
+
+
+@contextmanager
+def edited_settings(installed: Installed) -> Iterator[None]:
+    """Changes the settings, and then changes them back: the agent's pod has read those."""
+    path = f"{HERE}/configmaps/{names.SETTINGS_MAP}"
+    before = installed.cluster.request("GET", path).must()["data"]
+    edited = {**json.loads(before["settings.yaml"]), "packing": "spread"}
+    installed.merge(path, {"data": {"settings.yaml": json.dumps(edited)}})
+    yield
+    installed.merge(path, {"data": before})
+
+
+@contextmanager
+def misspelled_settings(installed: Installed) -> Iterator[None]:
+    path = f"{HERE}/configmaps/{names.SETTINGS_MAP}"
+    before = installed.cluster.request("GET", path).must()["data"]
+    installed.merge(path, {"data": {"settings.yaml": "pakcing: spread"}})
+    yield
+    installed.merge(path, {"data": before})
+
+
+def elsewhere(installed: Installed) -> Any:
+    item = workload("Deployment", names.ADMISSION_SERVICE, complete(pod("other").container()))
+    item["spec"]["replicas"] = 0
+    item["spec"]["template"]["spec"]["serviceAccountName"] = names.ADMISSION_SERVICE
+    return created(installed, f"/apis/apps/v1/namespaces/{TEAM}/deployments", item)
+
+
+RIGHTS: Final = "/apis/rbac.authorization.k8s.io/v1"
 OTHER: Final = authority(datetime.now(UTC) - timedelta(days=1)).pem
 FAULTS: Final[dict[str, tuple[Planting, str, str]]] = {
     "the validating configuration is deleted": (
@@ -426,7 +547,7 @@ FAULTS: Final[dict[str, tuple[Planting, str, str]]] = {
     ),
     "the certificate controller is scaled to zero": (
         stopped_certificate_controller,
-        "certificates-unkept",
+        "scaled-to-zero",
         "halfcard-certs: it is scaled to zero",
     ),
     "a pod was bound past the extender": (
@@ -453,6 +574,16 @@ FAULTS: Final[dict[str, tuple[Planting, str, str]]] = {
     "a quota never counts": (never_counted, "quota-uncounted", f"limits.{names.VCUDA_CORE}"),
     "a ledger is garbage": (garbage_ledger, "ledger-broken", "is not a valid ledger"),
     "the ledger of a default is garbage": (default_ledger, "ledger-broken", "is not a valid ledger"),
+    "an image is not on its node": (without_image, "image-missing", f"ImagePullBackOff: {IMAGE}: not found"),
+    "a process crashes": (crashing, "process-crashes", "ended after 4 restarts: exit code 2"),
+    "the agent has lost its rights": (without_rights, "right-missing", "it may not list and watch and patch nodes"),
+    "a ResourceQuota refuses pods of ours": (refused_pods, "pods-not-created", "exceeded quota: tight"),
+    "a taint keeps the agent off its node": (tainted_node, "agent-missing", "dedicated=research:NoSchedule"),
+    "the label of the agent is misspelled": (mislabelled_node, "agent-label", f"{names.AGENT_LABEL}=yes"),
+    "the clock of a node is wrong": (wrong_clock, "clock-skew", "behind that of the API server"),
+    "the settings were edited": (edited_settings, "settings-outdated", "1 pod (halfcard-agent-"),
+    "the settings have a typing error": (misspelled_settings, "settings-unusable", "pakcing"),
+    "a second installation is in another namespace": (elsewhere, "installed-elsewhere", f"Deployment {TEAM}/"),
     "a definition is gone": (no_definition, "crd-missing", names.CLUSTER_GPU_QUOTAS),
 }
 
@@ -473,6 +604,31 @@ def test_an_exempt_namespace_is_found_to_admit_bad_pods(installed: Installed) ->
     assert [each["check"] for each in json.loads(printed)["findings"]] == ["webhook-lets-pass"]
 
 
+def test_without_an_installation_it_prints_one_line(cluster: Cluster) -> None:
+    out = io.StringIO()
+    with redirect_stdout(out):
+        code = halfcard(["doctor", "--kubeconfig", str(cluster.admin.kubeconfig)])
+    assert (code, out.getvalue().count("\n")) == (5, 1)
+    assert out.getvalue().startswith("Not installed: ")
+
+
+def test_it_waits_until_a_fault_is_repaired(installed: Installed) -> None:
+    kubeconfig = str(installed.cluster.admin.kubeconfig)
+    with never_counted(installed):
+        assert installed.run_doctor("--wait", "0")[0] == 1
+        waiting = subprocess.Popen(
+            [sys.executable, "-m", "cli", "doctor", "--kubeconfig", kubeconfig, "--wait", str(TIMEOUT_S)],
+            stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+        )
+        assert waiting.stderr is not None
+        assert any(": 1 broken, 0 warnings, 0 notes: quota-uncounted" in line for line in waiting.stderr)
+    out, _ = waiting.communicate(timeout=TIMEOUT_S)
+    assert waiting.returncode == 0, out
+
+
 # --- users and rights ------------------------------------------------------------------------------------------------
 
 
@@ -482,9 +638,8 @@ def test_a_user_with_few_rights_learns_what_was_not_checked(installed: Installed
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "looker"}
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "looker"}
     binding = {"metadata": {"name": "looker"}, "roleRef": reference, "subjects": [subject]}
-    rights = "/apis/rbac.authorization.k8s.io/v1"
-    installed.create_at(f"{rights}/clusterroles", role)
-    installed.create_at(f"{rights}/clusterrolebindings", binding)
+    installed.create_at(f"{RIGHTS}/clusterroles", role)
+    installed.create_at(f"{RIGHTS}/clusterrolebindings", binding)
     looker = installed.cluster.users.by_certificate("looker")
     report: dict[str, Any] = {}
 
@@ -519,6 +674,7 @@ def kubectl(installed: Installed, *arguments: str) -> CommandResult:
         text=True,
         timeout=60,
         check=False,
+        cwd=ROOT,
     )
     return CommandResult(done.returncode, done.stdout, done.stderr)
 

@@ -10,7 +10,9 @@ from typing import Any, Final
 
 from admission.policy_settings import policy_of
 from cli.diagnosis.gpu_quota_checks import CRDS, SPEC, VERSION
-from cli.diagnosis.snapshot import NodeSnapshot, OwnPod, PodSnapshot, Probe, Scheduler, Snapshot, WorkloadSnapshot
+from cli.diagnosis.observations import settings_hash
+from cli.diagnosis.own_objects import OwnPod, WorkloadSnapshot
+from cli.diagnosis.snapshot import NodeSnapshot, NodeSystem, PodSnapshot, Probe, Scheduler, Snapshot
 from halfcard import names
 from halfcard.webhook_configurations import configurations
 from settings.installation import Settings
@@ -60,6 +62,8 @@ def node(name: str = "gpu-1", **changes: Any) -> NodeSnapshot:
         2,
         {"status": "True", "reason": "CardsInOrder"},
         {names.VCUDA_CORE: 200, names.VCUDA_MEMORY: 120},
+        NodeSystem("v1.36.1", "containerd://2.4.0", "amd64"),
+        clock=-3.0,
     )
     return seen._replace(**changes)
 
@@ -79,7 +83,8 @@ def pod(name: str = "work", **changes: Any) -> PodSnapshot:
 
 def own_pod(account: str, **changes: Any) -> OwnPod:
     started = NOW - DAY
-    return OwnPod(f"{account}-x", account, "gpu-1", is_ready=True, since=started, started=started)._replace(**changes)
+    seen = OwnPod(f"{account}-x", account, "gpu-1", is_ready=True, since=started, started=started)
+    return seen._replace(settings=settings_hash({}))._replace(**changes)
 
 
 def workload(kind: str, name: str, **changes: Any) -> WorkloadSnapshot:
@@ -124,6 +129,9 @@ DENIED: Final = (
 
 HEALTHY: Final = Snapshot(
     now=NOW,
+    settings_hash=settings_hash({}),
+    api_server="v1.36.0",
+    namespace={"metadata": {"name": names.NAMESPACE}, "status": {"phase": "Active"}},
     webhooks=(*registration(), {"kind": "MutatingWebhookConfiguration", "metadata": {"name": "other"}}),
     services={names.ADMISSION_SERVICE: {"spec": {}}, names.EXTENDER_SERVICE: {"spec": {}}},
     endpoints={names.ADMISSION_SERVICE: 2, names.EXTENDER_SERVICE: 2},

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from cli.diagnosis.checks import CHECKS, diagnose
+from cli.diagnosis.checks import CHECKS, Diagnosis, diagnose
 from cli.diagnosis.finding import several
 from cli.diagnosis.gpu_quota_checks import CRDS, SPEC, VERSION
 from cli.diagnosis.snapshot import ABSENT, NotOfferedEvent, Probe, RefusedWorkload, Scheduler, Snapshot, UnreadSource
@@ -20,6 +20,7 @@ from settings.installation import Settings
 from settings.sections import DerivedResources
 from tests.cli.command import ROOT
 
+from . import planted, test_certificates
 from .healthy import (
     CA,
     DAY,
@@ -42,6 +43,7 @@ from .healthy import (
     workload,
 )
 from .papers import authority, leaf
+from .planted import AGENT, process
 
 MUTATING, VALIDATING = registration()
 ADMISSION: Final = names.ADMISSION_SERVICE
@@ -98,22 +100,6 @@ def scheduled_by(file: str, configuration: Item | None) -> Snapshot:
 
 def with_workload(*found: Any) -> Snapshot:
     return replace(HEALTHY, workloads=(*HEALTHY.workloads, *found))
-
-
-def keeper_with(*pods: Any, is_off: bool = False) -> Snapshot:
-    """Its Deployment, with other pods than it should have."""
-    others = [each for each in HEALTHY.own_pods if each.account != names.CERTS_SERVICE]
-    keepers = [each for each in HEALTHY.workloads if each.account == names.CERTS_SERVICE]
-    rest = [each for each in HEALTHY.workloads if each not in keepers]
-    workloads = (*rest, *(each._replace(is_off=is_off) for each in keepers))
-    return replace(HEALTHY, own_pods=(*others, *pods), workloads=workloads)
-
-
-def injected(snapshot: Snapshot) -> Snapshot:
-    """Its configurations have their caBundle from cert-manager."""
-    annotations = {f"{names.CERT_MANAGER_INJECTS}ca-from": "halfcard-system/halfcard-admission"}
-    ours = [{**each, "metadata": {**each["metadata"], "annotations": annotations}} for each in registration()]
-    return replace(snapshot, webhooks=tuple(ours))
 
 
 def failing(why: str) -> Snapshot:
@@ -260,17 +246,9 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "certificate-expiring",
         "its last CA expires at 2027-11-2",
     ),
-    "the certificate controller is scaled to zero": (
-        keeper_with(is_off=True),
-        "certificates-unkept",
-        "Deployment halfcard-system/halfcard-certs: it is scaled to zero",
-    ),
-    "the keeper of certificates has no pod": (keeper_with(), "certificates-unkept", "it has no pod"),
-    "the keeper of certificates is not ready": (
-        keeper_with(own_pod(names.CERTS_SERVICE, is_ready=False, since=LATER)),
-        "process-not-ready",
-        names.CERTS_SERVICE,
-    ),
+    **planted.INSTALLATION,
+    **planted.PROCESSES,
+    **planted.NODES,
     "no replica ever led": (led(EXTENDER, lease("")), "extender-not-led", "no replica holds it"),
     "no replica led since the Lease was created": (
         led(
@@ -334,7 +312,7 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "1 pod (team/work)",
     ),
     "the agent never said a word": (with_nodes(node(cards=None, condition={}, offers={})), "agent-missing", "no agent"),
-    "the agent has no pod": (replace(HEALTHY, own_pods=HEALTHY.own_pods[1:]), "agent-missing", "no pod of the agent"),
+    "the agent has no pod": (process(AGENT), "agent-missing", "no pod of the agent"),
     "kubelet has lost the agent": (
         with_nodes(node(offers={names.VCUDA_CORE: 0})),
         "agent-unregistered",
@@ -438,22 +416,26 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "1 node (gpu-1)",
     ),
     "HAMi's scheduler is there": (with_workload(HAMI), "peer-scheduler", "HAMi's scheduler"),
-    "a pod of ours is not ready": (
-        replace(HEALTHY, own_pods=(*HEALTHY.own_pods, own_pod(EXTENDER, is_ready=False, since=LATER))),
-        "process-not-ready",
-        "2026-11-21T11:50:00Z",
-    ),
     "the settings are none": (replace(HEALTHY, settings_problem="unknown key"), "settings-unusable", "unknown key"),
     "one process has other settings": (
         with_workload(workload("Deployment", EXTENDER, config_maps=("theirs",))),
         "settings-differ",
         "mounts theirs",
     ),
-    "the settings were changed since": (replace(HEALTHY, settings_changed=LATER), "settings-outdated", "3 pods"),
     "refused workload": (
         replace(HEALTHY, refused=(RefusedWorkload("DaemonSet monitoring/node-exporter", "got; rule; fix [HC024]"),)),
         "workload-refused",
         "DaemonSet monitoring/node-exporter: got; rule; fix [HC024]",
+    ),
+    "the settings have no ConfigMap": (
+        replace(HEALTHY, settings_hash=""),
+        "settings-unusable",
+        "it does not exist, and Halfcard's processes mount it",
+    ),
+    "the settings were changed since": (
+        replace(HEALTHY, settings_changed=LATER, settings_hash="other"),
+        "settings-outdated",
+        "3 pods",
     ),
     "something may not be read": (
         replace(HEALTHY, unread=(UnreadSource("GET /x", "forbidden"),)),
@@ -464,19 +446,20 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
 
 
 def test_a_healthy_snapshot_has_no_findings() -> None:
-    assert diagnose(HEALTHY) == []
+    assert diagnose(HEALTHY) == Diagnosis(())
 
 
 @pytest.mark.parametrize(("snapshot", "check", "message"), FAULTS.values(), ids=FAULTS.keys())
 def test_each_fault_is_found_by_its_check_and_by_no_other(snapshot: Snapshot, check: str, message: str) -> None:
-    findings = diagnose(snapshot)
+    findings = diagnose(snapshot).findings
     assert {each.check for each in findings} == {check}
     assert message in f"{findings[0].where}: {findings[0].got}"
     assert all(each.rule and each.fix for each in findings)
 
 
 def test_every_check_has_a_fault_that_it_finds() -> None:
-    assert {check.name for check in CHECKS} == {check for _, check, _ in FAULTS.values()}
+    others = {check for _, check in test_certificates.SPOILED.values()}
+    assert {check.name for check in CHECKS} == {check for _, check, _ in FAULTS.values()} | others
 
 
 def test_every_check_is_named_once_and_every_cause_is_a_check() -> None:
@@ -486,6 +469,7 @@ def test_every_check_is_named_once_and_every_cause_is_a_check() -> None:
 
 
 HARMLESS: Final[dict[str, Snapshot]] = {
+    **planted.PECULIAR,
     "webhooks are called at an address": registered(by_address(""), of=""),
     "more is sent than need be": registered(
         lambda webhook: webhook.update(rules=[{"apiGroups": ["*"], "resources": ["*/*"], "operations": ["*"]}]), of=""
@@ -502,8 +486,10 @@ HARMLESS: Final[dict[str, Snapshot]] = {
     "no GpuQuota, and no quota process": replace(
         HEALTHY, leases={EXTENDER: lease(), names.QUOTA_SERVICE: ABSENT}, budgets=(), ledgers={}
     ),
-    "cert-manager renews, and the certificate controller is scaled to zero": injected(keeper_with(is_off=True)),
-    "another program renews them": replace(keeper_with(), workloads=HEALTHY.workloads[:1]),
+    "another program renews them": replace(process(names.CERTS_SERVICE), workloads=HEALTHY.workloads[:1]),
+    "no quota service runs, and there is no quota": replace(
+        HEALTHY, workloads=(*HEALTHY.workloads, workload("Deployment", names.QUOTA_SERVICE, is_off=True)), budgets=()
+    ),
     "the extender is beside the scheduler, and called without TLS": scheduled_by(
         "/etc/s.yaml", scheduler(enableHTTPS=False, tlsConfig=None)
     ),
@@ -529,7 +515,8 @@ HARMLESS: Final[dict[str, Snapshot]] = {
     "a pod of ours is just starting": replace(
         HEALTHY, own_pods=(*HEALTHY.own_pods, own_pod(EXTENDER, is_ready=False, since=NOW))
     ),
-    "the settings are older than the pods": replace(HEALTHY, settings_changed=NOW - 2 * DAY),
+    "the settings are older than the pods": replace(HEALTHY, settings_changed=NOW - 2 * DAY, settings_hash="other"),
+    "the settings were changed back": replace(HEALTHY, settings_changed=LATER),
     "a twin follows its source": replace(
         HEALTHY,
         quotas=(quota({names.VCUDA_CORE: "100", f"requests.{names.VCUDA_CORE}": "100"}),),
@@ -539,13 +526,15 @@ HARMLESS: Final[dict[str, Snapshot]] = {
 
 @pytest.mark.parametrize("snapshot", HARMLESS.values(), ids=HARMLESS.keys())
 def test_unusual_but_harmless_snapshots_have_no_findings(snapshot: Snapshot) -> None:
-    assert diagnose(snapshot) == []
+    assert diagnose(snapshot) == Diagnosis(())
 
 
 def test_a_symptom_is_not_reported_next_to_its_cause() -> None:
     broken = failing("tls: failed to verify certificate: x509: certificate signed by unknown authority")
     both = replace(broken, webhooks=trusting("").webhooks)
-    assert {each.check for each in diagnose(both)} == {"ca-bundle-empty"}
+    found = diagnose(both)
+    assert {each.check for each in found.findings} == {"ca-bundle-empty"}
+    assert {each.check: each.cause for each in found.consequences} == {"webhook-distrusted": "ca-bundle-empty"}
 
 
 @pytest.mark.parametrize("kind", SPEC)

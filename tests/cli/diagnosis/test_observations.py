@@ -13,12 +13,10 @@ from cli.diagnosis.observations import (
     configuration_file,
     data_changed,
     node_snapshot,
-    own_pod,
     pod_snapshots,
     ready_endpoints,
     refusal,
     secret_data,
-    workload,
 )
 from cli.diagnosis.snapshot import NotOfferedEvent
 from extender.state import State
@@ -86,12 +84,6 @@ def test_a_pod_is_reduced_to_its_requests_and_its_record(built: PodBuilder, expe
     assert found == ([] if expected is None else [expected])
 
 
-def test_a_pod_without_a_ready_condition_is_unready_since_its_creation() -> None:
-    made = {"metadata": {"name": "p", "creationTimestamp": "2026-11-21T12:00:00Z"}, "spec": {}}
-    seen = own_pod(made)
-    assert (seen.is_ready, seen.since, seen.started) == (False, NOON, NOON)
-
-
 # --- other objects ---------------------------------------------------------------------------------------------------
 
 
@@ -128,16 +120,6 @@ EVENTS: Final[list[dict[str, Any]]] = [
 def test_an_event_has_its_time_in_one_of_three_places(event: dict[str, Any]) -> None:
     seen = refusal({**event, "involvedObject": {"name": "n"}, "message": "m"})
     assert seen == NotOfferedEvent("n", "m", NOON)
-
-
-def test_a_workload_is_checked_by_its_template() -> None:
-    spec = {
-        "serviceAccountName": "halfcard-agent",
-        "containers": [{"image": "a"}, {"image": "b"}],
-        "volumes": [{"name": "v", "configMap": {"name": "m"}}, {"name": "w", "hostPath": {"path": "/"}}],
-    }
-    item = {"metadata": {"namespace": "s", "name": "n"}, "spec": {"template": {"spec": spec}}}
-    assert workload("DaemonSet", item) == ("DaemonSet", "s", "n", "halfcard-agent", ("a", "b"), ("m",), False)
 
 
 # --- kube-scheduler --------------------------------------------------------------------------------------------------
