@@ -16,7 +16,7 @@ from admission.writes import MalformedObject, decode_write
 from halfcard import names
 from halfcard.cluster_view import ClusterView
 from halfcard.patches import PatchOperation, Pointer, apply, field_path, value_at
-from halfcard.pod.holders import known_kind
+from halfcard.pod.holders import kind_key, known_kind
 from halfcard.problems import MALFORMED, Problem
 from halfcard.resource_claims import CLAIM_GROUP, CLAIM_KINDS
 
@@ -25,6 +25,8 @@ from .kubernetes_kinds import misspelled, why_not_judged
 _CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "Pod": (names.MUTATE_PODS_PATH, names.VALIDATE_PODS_PATH),
     "ResourceQuota": (names.MUTATE_QUOTAS_PATH,),
+    "resource.k8s.io/ResourceClaim": (names.VALIDATE_CLAIMS_PATH,),
+    "resource.k8s.io/ResourceClaimTemplate": (names.VALIDATE_CLAIMS_PATH,),
 }
 """The calls for a new object of each kind, in the order of the API server."""
 
@@ -62,7 +64,7 @@ class Judge:
             return _OF_WORKLOADS
         if kind.group == CLAIM_GROUP and kind.kind in CLAIM_KINDS:
             return (names.VALIDATE_CLAIMS_PATH,)
-        return () if kind.group else _CALLS.get(kind.kind, ())
+        return _CALLS.get(kind_key(kind.group, kind.kind), ())
 
     def _verdict(self, obj: Mapping[str, Any], namespace: str) -> Verdict:
         verdict = ALLOWED

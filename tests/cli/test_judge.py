@@ -148,6 +148,18 @@ def test_a_misspelled_custom_kind_is_named() -> None:
 
 
 HOW = "docs/quota.md shows how to write it"
+
+
+@pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate"])
+def test_a_claim_of_a_gpu_class_is_refused(kind: str) -> None:
+    spec = "{devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.nvidia.com}}]}}"
+    spec = spec if kind == "ResourceClaim" else f"{{spec: {spec}}}"
+
+    (found,) = problems(f"apiVersion: resource.k8s.io/v1\nkind: {kind}\nmetadata: {{name: c}}\nspec: {spec}\n")
+
+    assert "deviceClassName" in found and "[HC017]" in found
+
+
 READABLE = "Kubernetes or Halfcard must be able to read this"
 TYPED = "a field must have the type that Kubernetes gives it"
 QUOTA = "apiVersion: halfcard.dev/v1alpha1\nkind: GpuQuota\nspec: "
