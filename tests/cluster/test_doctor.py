@@ -378,6 +378,7 @@ def stopped_certificate_controller(installed: Installed) -> Any:
     item = workload("Deployment", names.CERTS_SERVICE, complete(pod("certs").container()))
     item["spec"]["replicas"] = 0
     item["spec"]["template"]["spec"]["serviceAccountName"] = names.CERTS_SERVICE
+    item["spec"]["template"]["spec"]["containers"][0]["image"] = IMAGE
     return created(installed, f"/apis/apps/v1/namespaces/{names.NAMESPACE}/deployments", item)
 
 
