@@ -35,7 +35,7 @@ _NOT_TRUSTED: Final = (
 _NO_ANSWER: Final = "kube-scheduler gets no usable answer from Halfcard's extender: halfcard doctor"
 _LOOK_FOR: Final = (
     (("x509:",), _NO_TRUST),
-    (("remote error: tls:", "EOF", "connection reset"), _NOT_TRUSTED),
+    (("remote error: tls:", "EOF", "connection reset", "broken pipe", "closed"), _NOT_TRUSTED),
     (("",), _NO_ANSWER),
 )
 """What an error of a call to the extender means: the first row of which a word is in the message."""

@@ -74,6 +74,8 @@ EXTENDER_ERRORS: Final = {
     ),
     "the scheduler's certificate": ("remote error: tls: unknown certificate authority", "certFile and keyFile"),
     "an expired certificate": ("EOF", "certFile and keyFile"),
+    "a certificate refused after the handshake": ("write: broken pipe", "certFile and keyFile"),
+    "a connection that ended so": ("http: server closed idle connection", "certFile and keyFile"),
     "no replica": ("dial tcp 10.96.34.56:443: connect: connection refused", "halfcard doctor"),
 }
 
