@@ -32,7 +32,10 @@ _NOT_TRUSTED: Final = (
     "Halfcard's extender does not accept the client certificate of kube-scheduler: compare certFile and keyFile of its"
     f" tlsConfig with the Secret {names.SCHEDULER_TLS}"
 )
-_NO_ANSWER: Final = "kube-scheduler gets no usable answer from Halfcard's extender: halfcard doctor"
+_NO_ANSWER: Final = (
+    "kube-scheduler gets no usable answer from Halfcard's extender: halfcard doctor. If a replica is ready, compare"
+    f" certFile and keyFile of the scheduler's tlsConfig with the Secret {names.SCHEDULER_TLS}"
+)
 _LOOK_FOR: Final = (
     (("x509:",), _NO_TRUST),
     (("remote error: tls:", "EOF", "connection reset", "broken pipe", "closed"), _NOT_TRUSTED),
