@@ -18,8 +18,7 @@ An installation, with `python -m certs keep`:
 - `chains`: the Secrets, and the webhook configurations that trust them
 - `objects`: these objects in the API server; `store` reads and writes them
 - `reconcile`: one pass: reads, decides, writes the version that was read
-- `registration_plan`: what a webhook configuration needs; `registration` writes it
-- `tokens`: the caller tokens of the paths
+- `webhooks`: registers the webhooks; `tokens` keeps the caller tokens of their paths
 - `controller`: repeats both, with `metrics`, and `change_events` about changes
 - `process`: the parts that run together; `__main__` starts them
 """

@@ -15,9 +15,9 @@ from typing import Final
 from certs.certificate_folder import CertificateFolderError, ensure
 from certs.chains import chains
 from certs.process import CertificateService
-from certs.registration import RegisteredWebhooks
-from certs.registration_plan import wanted_webhooks
 from certs.server_names import InvalidServerName, server_names
+from certs.webhooks.registration import RegisteredWebhooks
+from certs.webhooks.registration_plan import wanted_webhooks
 from halfcard import names
 from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK, EXIT_USAGE
 from kube.api.access import from_service_account

@@ -13,10 +13,10 @@ from certs.chains import CONFIGURATIONS, Chain, ObjectPath
 from certs.change_events import report, report_registration
 from certs.controller import EVERY_S, ChainsController
 from certs.metrics import CertificateMetrics
-from certs.registration import RegisteredWebhooks, WebhookRegistration, slices_path
 from certs.store import ApiStore
 from certs.tokens.token_plan import IN_AN_INSTALLATION, TokenRules
 from certs.tokens.token_rotation import TokenRotation, callers_secret
+from certs.webhooks.registration import RegisteredWebhooks, WebhookRegistration, slices_path
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from kube.api.informer import Informer, follow_jobs

@@ -19,12 +19,12 @@ from typing import Any, Final
 from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK
 from halfcard.names import DEFAULT_SCHEDULER
 
-from .demo_printing import as_json, close_story, open_story, read_object, show_cards, show_scene
 from .demo_scenes.api_server import ApiServer, CreateOutcome
 from .demo_scenes.placement import Placement
 from .demo_scenes.scenes import NODE, SCENES, Scene
 from .output.structured import TEXT, add_output_argument, print_document
 from .output.terminal import Screen
+from .reports.demo_report import as_json, close_story, open_story, read_object, show_cards, show_scene
 
 _READING_S: Final = 0.6
 """The pause between scenes on a terminal."""

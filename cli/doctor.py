@@ -14,11 +14,11 @@ from halfcard.exit_codes import EXIT_NOT_INSTALLED, EXIT_OK, EXIT_REFUSED
 from .diagnosis.checks import CHECKS, Diagnosis, diagnose
 from .diagnosis.finding import FindingSeverity
 from .diagnosis.snapshot import Snapshot
-from .doctor_report import document, explain, is_installed, show, summary
 from .inputs.cluster_state import NoClusterError, add_access_arguments, find_access
 from .inputs.survey import take
 from .output.structured import TEXT, add_output_argument, print_document
 from .output.terminal import Progress, Screen
+from .reports.doctor_report import document, explain, is_installed, show, summary
 
 _NAMES: Final = {check.name: check for check in CHECKS}
 _WAITS_S: Final = 300.0

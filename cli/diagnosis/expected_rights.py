@@ -15,7 +15,7 @@ from .snapshot import Object
 _OURS: Final = names.NAMESPACE
 
 
-class Grant(NamedTuple):
+class RoleGrant(NamedTuple):
     """Verbs on resources, as one role grants them to one account.
 
     Attributes:
@@ -53,7 +53,7 @@ class Grant(NamedTuple):
 class Right(NamedTuple):
     """One verb on one resource; `name` is that of the only object, empty for all."""
 
-    grant: Grant
+    grant: RoleGrant
     verb: str
     resource: str
     name: str
@@ -79,44 +79,44 @@ _A, _E, _Q, _C, _N = (
 _FOLLOW: Final = "list watch"
 _LEASES: Final = "coordination.k8s.io"
 
-SECRETS: Final = (Grant(_C, "", "secrets", "get update", _OURS, f"{_AUTHORITIES} {names.SCHEDULER_TLS}"),)
+SECRETS: Final = (RoleGrant(_C, "", "secrets", "get update", _OURS, f"{_AUTHORITIES} {names.SCHEDULER_TLS}"),)
 """What only the issuer of certificates needs."""
 
-SLICES: Final = Grant(_N, "", "configmaps", _FOLLOW, _OURS, "time-slicing-config")
+SLICES: Final = RoleGrant(_N, "", "configmaps", _FOLLOW, _OURS, "time-slicing-config")
 """What the setting `time_slicing` needs, if its ConfigMap has this name."""
 
 ALWAYS: Final = (
-    Grant(_A, "", "nodes namespaces resourcequotas", _FOLLOW),
-    Grant(_A, names.OWN_DOMAIN, _QUOTAS, _FOLLOW),
-    Grant(_A, "", "events", "create patch"),
-    Grant(_A, "apps", "replicasets", "get"),
-    Grant(_A, "batch", "jobs", "get"),
-    Grant(_A, "", "configmaps", "get list watch update", _OURS),
-    Grant(_E, "", "nodes", "get list watch"),
-    Grant(_E, "", "pods", "get list watch patch"),
-    Grant(_E, "", "pods/binding", "create"),
-    Grant(_E, "", "events", "create patch"),
-    Grant(_E, "", "namespaces", _FOLLOW),
-    Grant(_E, names.OWN_DOMAIN, _QUOTAS, _FOLLOW),
-    Grant(_E, "", "configmaps", "get list watch update", _OURS),
-    Grant(_E, _LEASES, "leases", "create", _OURS),
-    Grant(_E, _LEASES, "leases", "get update", _OURS, _E),
-    Grant(_Q, "", "pods", "get list watch patch"),
-    Grant(_Q, "", "namespaces nodes resourcequotas", _FOLLOW),
-    Grant(_Q, "apps", "replicasets statefulsets daemonsets", "list patch"),
-    Grant(_Q, "batch", "jobs", "list patch"),
-    Grant(_Q, "", "replicationcontrollers", "list patch"),
-    Grant(_Q, "", "events", "get create patch"),
-    Grant(_Q, names.OWN_DOMAIN, _QUOTAS, "get list watch"),
-    Grant(_Q, names.OWN_DOMAIN, "gpuquotas/status clustergpuquotas/status", "patch"),
-    Grant(_Q, "", "configmaps", "get list watch create update delete", _OURS),
-    Grant(_Q, _LEASES, "leases", "create", _OURS),
-    Grant(_Q, _LEASES, "leases", "get update", _OURS, _Q),
+    RoleGrant(_A, "", "nodes namespaces resourcequotas", _FOLLOW),
+    RoleGrant(_A, names.OWN_DOMAIN, _QUOTAS, _FOLLOW),
+    RoleGrant(_A, "", "events", "create patch"),
+    RoleGrant(_A, "apps", "replicasets", "get"),
+    RoleGrant(_A, "batch", "jobs", "get"),
+    RoleGrant(_A, "", "configmaps", "get list watch update", _OURS),
+    RoleGrant(_E, "", "nodes", "get list watch"),
+    RoleGrant(_E, "", "pods", "get list watch patch"),
+    RoleGrant(_E, "", "pods/binding", "create"),
+    RoleGrant(_E, "", "events", "create patch"),
+    RoleGrant(_E, "", "namespaces", _FOLLOW),
+    RoleGrant(_E, names.OWN_DOMAIN, _QUOTAS, _FOLLOW),
+    RoleGrant(_E, "", "configmaps", "get list watch update", _OURS),
+    RoleGrant(_E, _LEASES, "leases", "create", _OURS),
+    RoleGrant(_E, _LEASES, "leases", "get update", _OURS, _E),
+    RoleGrant(_Q, "", "pods", "get list watch patch"),
+    RoleGrant(_Q, "", "namespaces nodes resourcequotas", _FOLLOW),
+    RoleGrant(_Q, "apps", "replicasets statefulsets daemonsets", "list patch"),
+    RoleGrant(_Q, "batch", "jobs", "list patch"),
+    RoleGrant(_Q, "", "replicationcontrollers", "list patch"),
+    RoleGrant(_Q, "", "events", "get create patch"),
+    RoleGrant(_Q, names.OWN_DOMAIN, _QUOTAS, "get list watch"),
+    RoleGrant(_Q, names.OWN_DOMAIN, "gpuquotas/status clustergpuquotas/status", "patch"),
+    RoleGrant(_Q, "", "configmaps", "get list watch create update delete", _OURS),
+    RoleGrant(_Q, _LEASES, "leases", "create", _OURS),
+    RoleGrant(_Q, _LEASES, "leases", "get update", _OURS, _Q),
     *(
-        Grant(each, "", "configmaps", _FOLLOW, names.KUBE_SYSTEM, "gpuquota", "halfcard-quota-map", "quota-map")
+        RoleGrant(each, "", "configmaps", _FOLLOW, names.KUBE_SYSTEM, "gpuquota", "halfcard-quota-map", "quota-map")
         for each in (_A, _E, _Q)
     ),
-    Grant(
+    RoleGrant(
         _C,
         "admissionregistration.k8s.io",
         "validatingwebhookconfigurations mutatingwebhookconfigurations",
@@ -125,7 +125,7 @@ ALWAYS: Final = (
         file="registration",
     ),
     *(
-        Grant(_C, group, resource, verbs, _OURS, only, "halfcard-registration", "registration")
+        RoleGrant(_C, group, resource, verbs, _OURS, only, "halfcard-registration", "registration")
         for group, resource, verbs, only in (
             ("discovery.k8s.io", "endpointslices", _FOLLOW, ""),
             ("apps", "deployments", "get", names.ADMISSION_SERVICE),
@@ -135,14 +135,14 @@ ALWAYS: Final = (
             ("", "events", "create", ""),
         )
     ),
-    Grant(_N, "", "nodes", "list watch patch"),
-    Grant(_N, "", "nodes/status", "patch"),
-    Grant(_N, "", "pods", "get list watch patch"),
-    Grant(_N, "", "events", "create", "default"),
+    RoleGrant(_N, "", "nodes", "list watch patch"),
+    RoleGrant(_N, "", "nodes/status", "patch"),
+    RoleGrant(_N, "", "pods", "get list watch patch"),
+    RoleGrant(_N, "", "events", "create", "default"),
 )
 
 
-def grants(settings: Settings, webhooks: tuple[Object, ...] | None) -> tuple[Grant, ...]:
+def grants(settings: Settings, webhooks: tuple[Object, ...] | None) -> tuple[RoleGrant, ...]:
     """Returns the rights that an installation with these settings needs; cert-manager issues certificates itself."""
     is_injected = any(injector(each) for each in webhooks or ())
     slicing = settings.time_slicing

@@ -58,7 +58,7 @@ class OwnPod(NamedTuple):
         return f"{self.account}/{self.node}" if self.account == names.AGENT else self.account
 
 
-class Toleration(NamedTuple):
+class TaintToleration(NamedTuple):
     """A toleration; an empty key or effect tolerates all of them."""
 
     key: str = ""
@@ -100,7 +100,7 @@ class WorkloadSnapshot(NamedTuple):
     lacks: int = 0
     refusal: str = ""
     selector: tuple[tuple[str, str], ...] = ()
-    tolerations: tuple[Toleration, ...] = ()
+    tolerations: tuple[TaintToleration, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from halfcard import names
 
-from .own_objects import ContainerState, OwnPod, Toleration, WorkloadSnapshot
+from .own_objects import ContainerState, OwnPod, TaintToleration, WorkloadSnapshot
 
 Object = Mapping[str, Any]
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
@@ -110,8 +110,8 @@ def _refusal(item: Object, events: Iterable[Object]) -> str:
     return str(condition.get("message") or (own[-1].get("message") if own else "") or "")
 
 
-def _toleration(written: Object) -> Toleration:
-    return Toleration(
+def _toleration(written: Object) -> TaintToleration:
+    return TaintToleration(
         written.get("key") or "",
         written.get("operator") or "Equal",
         written.get("value") or "",

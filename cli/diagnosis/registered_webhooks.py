@@ -58,16 +58,16 @@ def registered(snapshot: Snapshot) -> dict[tuple[str, str], Registered]:
     }
 
 
-class Repair(NamedTuple):
+class WebhookRepair(NamedTuple):
     fix: str
     command: str
 
 
-def repair(snapshot: Snapshot) -> Repair:
+def repair(snapshot: Snapshot) -> WebhookRepair:
     """Returns how an edited webhook is repaired: by the certificate controller where it runs, else by hand."""
     if has_controller(snapshot):
-        return Repair(_READ_WHY, _LOG)
-    return Repair(AGAIN, register(snapshot))
+        return WebhookRepair(_READ_WHY, _LOG)
+    return WebhookRepair(AGAIN, register(snapshot))
 
 
 def has_controller(snapshot: Snapshot) -> bool:

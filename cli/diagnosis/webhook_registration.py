@@ -17,7 +17,7 @@ from .registered_webhooks import (
     REGISTRARS,
     SERVICE,
     Registered,
-    Repair,
+    WebhookRepair,
     expected,
     has_controller,
     pairs,
@@ -55,14 +55,16 @@ def _missing(snapshot: Snapshot) -> Iterator[FoundFault]:
             yield FoundFault(where, got, *_to_register(snapshot, where), names.ADMISSION_SERVICE, REGISTRARS)
 
 
-def _to_register(snapshot: Snapshot, where: str) -> Repair:
+def _to_register(snapshot: Snapshot, where: str) -> WebhookRepair:
     """The certificate controller writes the webhooks of a configuration, but never creates a deleted one."""
     exists = any(title(each) == where for each in snapshot.webhooks or ())
     if exists:
         return repair(snapshot)
     if has_controller(snapshot):
-        return Repair("create it again: the certificate controller adds the CA and the settings", register(snapshot))
-    return Repair(AGAIN, register(snapshot))
+        return WebhookRepair(
+            "create it again: the certificate controller adds the CA and the settings", register(snapshot)
+        )
+    return WebhookRepair(AGAIN, register(snapshot))
 
 
 def _elsewhere(snapshot: Snapshot) -> Iterator[FoundFault]:

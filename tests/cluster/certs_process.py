@@ -11,9 +11,9 @@ from typing import Final
 
 from certs.chains import chains
 from certs.process import CertificateService
-from certs.registration import RegisteredWebhooks
-from certs.registration_plan import wanted_webhooks
 from certs.tokens.token_plan import TokenRules
+from certs.webhooks.registration import RegisteredWebhooks
+from certs.webhooks.registration_plan import wanted_webhooks
 from halfcard import names
 from kube.api.kubeconfig import from_kubeconfig
 from serving.address import argument

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from certs.chains import CONFIGURATIONS
-from certs.registration_plan import wanted_webhooks
 from certs.store import JSON_PATCH
+from certs.webhooks.registration_plan import wanted_webhooks
 from deploy.chart.made import CHART, MANIFESTS
 from devcluster.cluster import Cluster
 from devcluster.objects import Object

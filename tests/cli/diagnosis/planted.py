@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from cli.diagnosis.expected_rights import ALWAYS
-from cli.diagnosis.own_objects import ContainerState, MissingRight, Taint, Toleration
+from cli.diagnosis.own_objects import ContainerState, MissingRight, Taint, TaintToleration
 from cli.diagnosis.snapshot import ABSENT, NodeSystem, Probe, Snapshot
 from halfcard import names
 
@@ -347,7 +347,7 @@ PECULIAR: Final[dict[str, Snapshot]] = {
         process(
             AGENT,
             *(each for each in HEALTHY.own_pods if each.account == AGENT),
-            tolerations=(Toleration("gpu", "Exists"),),
+            tolerations=(TaintToleration("gpu", "Exists"),),
         ),
         nodes=(node(taints=(TAINT,)),),
     ),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from cli.diagnosis.own_objects import ContainerState, Taint, Toleration
+from cli.diagnosis.own_objects import ContainerState, Taint, TaintToleration
 from cli.diagnosis.process_observations import container_state, last_line, own_pod, workload
 
 NOON: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -84,7 +84,7 @@ def item(status: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:
 def test_a_workload_is_checked_by_its_template() -> None:
     seen = workload("DaemonSet", item())
     assert seen[:6] == ("DaemonSet", "s", "n", "halfcard-agent", ("a", "b"), ("m",))
-    assert (seen.selector, seen.tolerations) == ((("l", "true"),), (Toleration("t", "Exists"),))
+    assert (seen.selector, seen.tolerations) == ((("l", "true"),), (TaintToleration("t", "Exists"),))
 
 
 EVENT: Final = {"involvedObject": {"kind": "DaemonSet", "name": "n"}, "message": "exceeded quota: q"}
@@ -121,16 +121,16 @@ def test_a_workload_shows_how_many_pods_it_lacks_and_why(
 
 
 TAINT: Final = Taint("gpu", "a100", "NoSchedule")
-TOLERATED: Final[dict[str, tuple[Toleration, bool]]] = {
-    "all": (Toleration(operator="Exists"), True),
-    "its key": (Toleration("gpu", "Exists"), True),
-    "its key and value": (Toleration("gpu", "Equal", "a100"), True),
-    "another value": (Toleration("gpu", "Equal", "t4"), False),
-    "another effect": (Toleration("gpu", "Exists", effect="NoExecute"), False),
-    "another key": (Toleration("cpu", "Exists"), False),
+TOLERATED: Final[dict[str, tuple[TaintToleration, bool]]] = {
+    "all": (TaintToleration(operator="Exists"), True),
+    "its key": (TaintToleration("gpu", "Exists"), True),
+    "its key and value": (TaintToleration("gpu", "Equal", "a100"), True),
+    "another value": (TaintToleration("gpu", "Equal", "t4"), False),
+    "another effect": (TaintToleration("gpu", "Exists", effect="NoExecute"), False),
+    "another key": (TaintToleration("cpu", "Exists"), False),
 }
 
 
 @pytest.mark.parametrize(("toleration", "expected"), TOLERATED.values(), ids=TOLERATED.keys())
-def test_a_taint_is_tolerated_as_kubernetes_says(toleration: Toleration, *, expected: bool) -> None:
+def test_a_taint_is_tolerated_as_kubernetes_says(toleration: TaintToleration, *, expected: bool) -> None:
     assert toleration.tolerates(TAINT) is expected

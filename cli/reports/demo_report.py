@@ -8,12 +8,12 @@ from typing import Any
 
 from kube.manifests.documents import parse, to_json
 
-from .demo_scenes.api_server import CreateOutcome
-from .demo_scenes.placement import Placement
-from .demo_scenes.scenes import Scene
-from .inspect import print_node
-from .judge import differences
-from .output.terminal import Colour, Screen
+from ..demo_scenes.api_server import CreateOutcome
+from ..demo_scenes.placement import Placement
+from ..demo_scenes.scenes import Scene
+from ..inspect import print_node
+from ..judge import differences
+from ..output.terminal import Colour, Screen
 
 
 def read_object(manifest: str, file: str) -> dict[str, Any]:

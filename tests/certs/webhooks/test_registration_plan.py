@@ -10,7 +10,7 @@ import jsonpatch
 import pytest
 
 from certs.chains import CONFIGURATIONS
-from certs.registration_plan import Wait, Write, is_rolled_out, plan_registration, wanted_webhooks, with_token
+from certs.webhooks.registration_plan import Wait, Write, is_rolled_out, plan_registration, wanted_webhooks, with_token
 from halfcard import names
 from halfcard.caller_tokens import split_path
 from settings.installation import Settings, read_settings

@@ -15,10 +15,10 @@ import msgspec
 from certs.chain_state import kind_of
 from certs.chains import ObjectPath
 from certs.objects import CA_CRT, Object
-from certs.registration_plan import RegistrationStep, Wait, Write, is_rolled_out, plan_registration, with_token
 from certs.store import Store, StoreError
 from certs.tokens.token_plan import registered_tokens, token_to_register
 from certs.tokens.token_rotation import TokenRotation
+from certs.webhooks.registration_plan import RegistrationStep, Wait, Write, is_rolled_out, plan_registration, with_token
 from halfcard import names
 from halfcard.caller_tokens import WITHOUT
 from kube.api.calls import ApiCalls, NoAnswerError

@@ -11,11 +11,11 @@ from halfcard import __version__
 from halfcard.columns import WIDTH
 from halfcard.problems import printable
 
-from .diagnosis.checks import CHECKS, Diagnosis
-from .diagnosis.finding import Check, Finding, FindingSeverity
-from .diagnosis.presence import NOT_INSTALLED
-from .diagnosis.snapshot import Snapshot
-from .output.terminal import Colour, Screen, counted
+from ..diagnosis.checks import CHECKS, Diagnosis
+from ..diagnosis.finding import Check, Finding, FindingSeverity
+from ..diagnosis.presence import NOT_INSTALLED
+from ..diagnosis.snapshot import Snapshot
+from ..output.terminal import Colour, Screen, counted
 
 _MOST_OF_A_CHECK: Final = 5
 _WORDS_CHARS: Final = 400

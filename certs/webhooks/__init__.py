@@ -1,0 +1,1 @@
+"""Registers the webhooks: decides from what is stored what to write, and writes it."""

@@ -1,0 +1,1 @@
+"""Prints what the larger commands found, for people and for scripts."""
