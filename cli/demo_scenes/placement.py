@@ -18,7 +18,7 @@ from halfcard.dialects import Dialects
 from halfcard.placing.layouts import best
 from halfcard.placing.node_totals import offers
 from halfcard.placing.pod_facts import read_facts
-from halfcard.placing.records import PlacedPod, write
+from halfcard.placing.records import PlacedPod, RecordWriter, write
 from halfcard.pod.stored_pod import StoredPod
 
 _POD: Final = msgspec.json.Decoder(StoredPod)
@@ -43,7 +43,7 @@ class Placement:
         if laid is None:
             return {}
         placed = PlacedPod(self._node, facts.containers, facts.demand.needs, laid.layout)
-        record = write(placed, time.time_ns(), self._state.dialects)
+        record = write(placed, time.time_ns(), self._state.dialects, by=RecordWriter.EXTENDER)
         bound = {**metadata, "annotations": metadata["annotations"] | record}
         self._state.put_pod(
             _decoded({**stored, "metadata": bound, "spec": {**stored["spec"], "nodeName": self._node.name}})

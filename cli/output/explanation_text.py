@@ -11,6 +11,7 @@ from extender.explain.pending import CardFit, NodeEvictions, NodeFit, PendingPod
 from extender.explain.scheduling import Scheduling
 from extender.explain.summary import PendingSummary
 from halfcard.placing.card_usage import CardMode
+from halfcard.placing.records import BY_AGENT
 
 from .shares import share
 from .terminal import Colour, Screen
@@ -70,7 +71,8 @@ def _by_whom(where: BoundPod) -> str:
         return "and uses none of its cards"
     if not where.recorded_by:
         return "its cards are not recorded and are guessed"
-    return f"its cards recorded by {where.recorded_by}" + (f" at {where.since}" if where.since else "")
+    why = ", because its scheduler did not call the extender" if where.recorded_by == BY_AGENT else ""
+    return f"its cards recorded by {where.recorded_by}" + (f" at {where.since}" if where.since else "") + why
 
 
 # --- pending ---------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from halfcard.cards import Node
 from halfcard.placing.layouts import Layout
 from halfcard.placing.pod_facts import PodFacts
-from halfcard.placing.records import PlacedPod, write
+from halfcard.placing.records import PlacedPod, RecordWriter, write
 from kube.api.calls import ApiCalls
 from serving.log import Log
 
@@ -37,4 +37,4 @@ class AdoptionRecords:
 
     def _annotations(self, node: Node, pod: PodFacts, layout: Layout) -> dict[str, str]:
         placed = PlacedPod(node, pod.containers, pod.demand.needs, layout)
-        return write(placed, self._now_ns(), self._options.dialects)
+        return write(placed, self._now_ns(), self._options.dialects, by=RecordWriter.AGENT)

@@ -16,7 +16,7 @@ from halfcard.cards import Card, Node
 from halfcard.dialects import Dialect
 from halfcard.placing.card_usage import CardUse
 from halfcard.placing.pod_facts import PodFacts
-from halfcard.placing.records import PlacedPod, write
+from halfcard.placing.records import PlacedPod, RecordWriter, write
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.problems import printable
 from kube.api.calls import ApiCalls
@@ -214,7 +214,7 @@ class Allocator:
     async def _record(self, pod: PodOnCards) -> bool:
         facts = pod.facts
         placed = PlacedPod(pod.node, facts.containers, facts.demand.needs, pod.share.layout)
-        annotations = write(placed, self.context.now_ns(), self.options.dialects)
+        annotations = write(placed, self.context.now_ns(), self.options.dialects, by=RecordWriter.AGENT)
         written = await record(self.context.calls, facts, annotations)
         if written is not None:
             self._recorded[facts.uid] = self.context.pods.facts(written)

@@ -22,7 +22,7 @@ from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import Layout, best, fits
 from halfcard.placing.pod_facts import PodFacts, read_facts
 from halfcard.placing.reasons import text, why_not
-from halfcard.placing.records import PlacedPod, write
+from halfcard.placing.records import PlacedPod, RecordWriter, write
 from halfcard.placing.room import Room
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.problems import printable
@@ -209,7 +209,7 @@ class Binder:
         if not layout:
             return {}
         placed = PlacedPod(self.state.nodes()[node], facts.containers, facts.demand.needs, layout)
-        return write(placed, self.rules.now_ns(), self.rules.dialects)
+        return write(placed, self.rules.now_ns(), self.rules.dialects, by=RecordWriter.EXTENDER)
 
     async def _handle(self, assumed: PodFacts, answer: Answer) -> None:
         if answer.status in (HTTPStatus.OK, HTTPStatus.CREATED):

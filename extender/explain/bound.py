@@ -37,7 +37,7 @@ class BoundPod:
     """The explanation of a bound pod.
 
     Attributes:
-        recorded_by: the system whose annotations name the cards; empty if the cards are a guess.
+        recorded_by: our process or the other system that recorded the cards; empty if the cards are a guess.
         since: when the cards were chosen; empty if the record has no time.
     """
 

@@ -7,6 +7,7 @@ that is bound to the node that the record names.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from functools import partial
 from typing import Final
 
@@ -20,12 +21,37 @@ from ..dialects.record import NOT_UNDERSTOOD, Named, PlacedPod, Reader
 from ..problems import MOST_ANNOTATED
 from .layouts import Layout
 
-__all__ = ["NOT_UNDERSTOOD", "TIME_SUFFIXES", "Named", "PlacedPod", "name_of", "positions", "read", "recorder", "write"]
+__all__ = [
+    "BY_AGENT",
+    "NOT_UNDERSTOOD",
+    "TIME_SUFFIXES",
+    "Named",
+    "PlacedPod",
+    "RecordWriter",
+    "name_of",
+    "positions",
+    "read",
+    "recorder",
+    "write",
+]
 
 
-class _Record(msgspec.Struct):
+class RecordWriter(StrEnum):
+    """Who wrote our record: the extender at bind, or the agent for a pod that was bound without the extender."""
+
+    EXTENDER = "extender"
+    AGENT = "agent"
+
+
+_OURS: Final = "Halfcard"
+BY_AGENT: Final = f"{_OURS}'s {RecordWriter.AGENT}"
+"""What `recorder` returns for a record that the agent wrote."""
+
+
+class _Record(msgspec.Struct, omit_defaults=True):
     node: str
     cards: dict[str, list[str]]
+    by: str = ""
 
 
 _RECORD: Final = msgspec.json.Decoder(_Record)
@@ -37,9 +63,9 @@ TIME_SUFFIXES: Final = tuple([record.time for record in _RECORDS if record.time]
 """How the keys of annotations with the time of a record end."""
 
 
-def write(placed: PlacedPod, now_ns: int, dialects: Dialects) -> dict[str, str]:
-    """Returns all annotations for a Binding: our record, and those of the systems in whose words the pod is written."""
-    written = {names.PLACEMENT: _own(placed)}
+def write(placed: PlacedPod, now_ns: int, dialects: Dialects, *, by: RecordWriter) -> dict[str, str]:
+    """Returns all annotations of a record: our own, and those of the systems in whose words the pod is written."""
+    written = {names.PLACEMENT: _own(placed, by)}
     for dialect in dialects.table:
         if dialect.record is not None and (known := placed.apps(dialect.name)):
             written |= dialect.record.write(placed, known, now_ns)
@@ -53,9 +79,12 @@ def read(annotations: Mapping[str, str], node: str, containers: Sequence[str], n
 
 
 def recorder(annotations: Mapping[str, str], node: str, containers: Sequence[str], needs: Sequence[Need]) -> str:
-    """Returns the system whose record counts; empty where no record is complete."""
+    """Returns who wrote the record that counts: our process, or another system; empty where no record is complete."""
     found = _read(annotations, node, containers, needs)
-    return "" if found is None else found[0]
+    if found is None or found[0] != _OURS:
+        return "" if found is None else found[0]
+    record = _decoded(annotations[names.PLACEMENT])
+    return f"{_OURS}'s {record.by}" if record is not None and record.by in frozenset(RecordWriter) else _OURS
 
 
 def _read(
@@ -63,7 +92,7 @@ def _read(
 ) -> tuple[str, Named] | None:
     own: Reader = partial(_read_own, containers)
     is_written = False
-    for system, reader in (*_CHOSEN_BY_AGENTS, ("Halfcard", own), *_BY_SYSTEM):
+    for system, reader in (*_CHOSEN_BY_AGENTS, (_OURS, own), *_BY_SYSTEM):
         named = reader(annotations, node, needs)
         if named is not None and _is_whole(named, needs):
             return system, named
@@ -89,9 +118,9 @@ def name_of(card: Card) -> str:
     return card.uuid or str(card.index)
 
 
-def _own(placed: PlacedPod) -> str:
+def _own(placed: PlacedPod, by: RecordWriter) -> str:
     cards = {name: [name_of(card) for card in placed.cards(number)] for number, name in enumerate(placed.containers)}
-    return msgspec.json.encode(_Record(placed.node.name, cards)).decode()
+    return msgspec.json.encode(_Record(placed.node.name, cards, by)).decode()
 
 
 def _read_own(
@@ -100,10 +129,14 @@ def _read_own(
     text = annotations.get(names.PLACEMENT)
     if text is None:
         return None
-    try:
-        record = _RECORD.decode(text) if len(text) <= MOST_ANNOTATED else None
-    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
-        record = None
+    record = _decoded(text)
     if record is None or record.node != node:
         return NOT_UNDERSTOOD
     return tuple([tuple(record.cards.get(name, ())) for name in containers])
+
+
+def _decoded(text: str) -> _Record | None:
+    try:
+        return _RECORD.decode(text) if len(text) <= MOST_ANNOTATED else None
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+        return None

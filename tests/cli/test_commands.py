@@ -28,7 +28,7 @@ def test_the_demonstration_gives_stored_pods_their_cards() -> None:
     told, _, cards = text.partition("$ halfcard inspect gpu1\n")
     assert "pod/nginx created" in told
     assert "card 0  shared  50/100 %" in cards and "team-a/nginx    30 %" in cards and "card 3  free" in cards
-    assert f'{names.PLACEMENT}: {{"node":"gpu1","cards":{{"nginx":["0"]}}}}' in cards
+    assert f'{names.PLACEMENT}: {{"node":"gpu1","cards":{{"nginx":["0"]}},"by":"extender"}}' in cards
 
 
 def test_the_demonstration_in_json_has_every_scene() -> None:

@@ -9,6 +9,7 @@ import yaml
 
 from cli.__main__ import main
 from halfcard import names
+from halfcard.placing.records import RecordWriter
 from tests import builders
 from tests.docs.pages import fences
 
@@ -106,6 +107,16 @@ Pod default/a is on node gpu1, its cards recorded by Halfcard.
     )
     _, guessed = explain("default/b", [*FULL, pod("b", 10, on="gpu1")])
     assert guessed.startswith("Pod default/b is on node gpu1, its cards are not recorded and are guessed.\n")
+
+
+def test_a_record_of_the_agent_shows_that_the_scheduler_did_not_call_the_extender(explain: Explain) -> None:
+    bypassing = pod("past", on="gpu1", card=0)
+    record = json.loads(bypassing["metadata"]["annotations"][names.PLACEMENT])
+    bypassing["metadata"]["annotations"][names.PLACEMENT] = json.dumps(record | {"by": RecordWriter.AGENT})
+    _, output = explain("default/past", [node("gpu1"), bypassing])
+    assert "its cards recorded by Halfcard's agent, because its scheduler did not call the extender." in " ".join(
+        output.split()
+    )
 
 
 def test_a_forged_record_and_an_invalid_amount_are_shown_as_the_reason(explain: Explain) -> None:

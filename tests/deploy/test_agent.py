@@ -16,7 +16,7 @@ from halfcard import names
 from halfcard.cards import Card, Node
 from halfcard.claims import ContainerStage, Need
 from halfcard.dialects import ALL, Dialects
-from halfcard.placing.records import PlacedPod, write
+from halfcard.placing.records import PlacedPod, RecordWriter, write
 from halfcard.pod.owned_annotations import is_owned
 
 from .rendered import CHART, every
@@ -107,7 +107,7 @@ def records() -> set[str]:
     for claim in claims:
         needs, cards = (Need(ContainerStage.APP, 0, claim),), tuple(range(claim.cards))
         node = Node("n1", tuple(Card(at, "T4", 15109) for at in cards))
-        found |= write(PlacedPod(node, ("c",), needs, (cards,)), 1, Dialects()).keys()
+        found |= write(PlacedPod(node, ("c",), needs, (cards,)), 1, Dialects(), by=RecordWriter.EXTENDER).keys()
     return found
 
 

@@ -15,6 +15,7 @@ from deviceplugin.inject.symlinks import SymlinkInjector
 from deviceplugin.kubelet.channel import KubeletError
 from deviceplugin.kubelet.messages import RefusedError
 from halfcard import names
+from halfcard.placing.records import RecordWriter
 from tests.builders import pod
 from tests.extender.pod_server import Fault
 
@@ -411,6 +412,7 @@ def record(world: World, name: str) -> dict[str, list[str]]:
 async def test_a_pod_that_another_scheduler_bound_gets_cards_and_a_record(world: World) -> None:
     await world.run("p", SHARE)
     assert world.cards("p") == set(record(world, "p")["containers-0"])
+    assert json.loads(world.server.annotations("p")[names.PLACEMENT])["by"] == RecordWriter.AGENT
     assert world.server.annotations("p")[f"{names.TENCENT}{names.PREDICATE_CARDS_SUFFIX}0"] == "0"
     assert world.patches() == 1
 

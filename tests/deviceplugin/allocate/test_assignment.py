@@ -18,7 +18,7 @@ from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import Layout
 from halfcard.placing.node_usage import Share
 from halfcard.placing.pod_facts import PodFacts
-from halfcard.placing.records import PlacedPod, write
+from halfcard.placing.records import PlacedPod, RecordWriter, write
 from tests.builders import PodBuilder, pod
 from tests.halfcard.placing.examples import CARD_MIB, DIALECTS, demand, demands, facts, node, nodes
 
@@ -31,7 +31,7 @@ RECORD: Final = names.PLACEMENT
 
 def placed(*cards: int) -> dict[str, str]:
     needs = facts(SHARE).demand.needs
-    return write(PlacedPod(TWO, ("containers-0",), needs, (cards,)), 1, DIALECTS)
+    return write(PlacedPod(TWO, ("containers-0",), needs, (cards,)), 1, DIALECTS, by=RecordWriter.EXTENDER)
 
 
 def layout(found: Share | None) -> Layout | None:
@@ -101,7 +101,8 @@ def four(*used: int) -> list[PodFacts]:
 
 def recorded(asking: PodBuilder, uid: str, where: Node, laid: Layout) -> PodFacts:
     without = facts(asking, uid)
-    return facts(asking, uid, write(PlacedPod(where, without.containers, without.demand.needs, laid), 1, DIALECTS))
+    placed = PlacedPod(where, without.containers, without.demand.needs, laid)
+    return facts(asking, uid, write(placed, 1, DIALECTS, by=RecordWriter.EXTENDER))
 
 
 def test_of_pods_bound_by_counts_those_that_fit_start_and_only_the_last_is_refused() -> None:
@@ -143,7 +144,8 @@ def assert_same_cards(where: Node, waiting: list[PodFacts], starts: list[PodFact
         assert found == together[each.uid]
         if found is not None:
             waiting = [other for other in waiting if other is not each]
-            annotations = write(PlacedPod(where, each.containers, each.demand.needs, found), 1, DIALECTS)
+            placed = PlacedPod(where, each.containers, each.demand.needs, found)
+            annotations = write(placed, 1, DIALECTS, by=RecordWriter.AGENT)
             holding.append(replace(each, owned=annotations))
 
 

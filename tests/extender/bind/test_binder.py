@@ -20,6 +20,7 @@ from extender.state import State
 from halfcard import names
 from halfcard.capacity import CapacityRules
 from halfcard.dialects import Dialects
+from halfcard.placing.records import RecordWriter
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from tests.builders import PodBuilder, pod
@@ -113,6 +114,7 @@ async def test_a_bind_is_one_request_that_carries_the_record(server: PodServer, 
     assert call.body["metadata"]["resourceVersion"] == "101"
     assert server.node("p") == "n1"
     assert recorded(server) == ["n1-0"]
+    assert json.loads(server.annotations("p")[names.PLACEMENT])["by"] == RecordWriter.EXTENDER
     assert server.annotations("p")[names.TENCENT + names.PREDICATE_CARDS_SUFFIX + "0"] == "0"
     assert replica.cores_free() == [50, 100]
 

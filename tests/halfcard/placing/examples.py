@@ -16,7 +16,7 @@ from halfcard.placing.card_usage import take, untouched, use_of
 from halfcard.placing.demand import Demand, needs_of
 from halfcard.placing.node_usage import Bound
 from halfcard.placing.pod_facts import PodFacts, read_facts
-from halfcard.placing.records import PlacedPod, read, write
+from halfcard.placing.records import PlacedPod, RecordWriter, read, write
 from halfcard.placing.room import Room, empty_room
 from halfcard.pod.card_preferences import NOTHING_WANTED, CardPreferences
 from halfcard.pod.requests import read_pod
@@ -73,7 +73,7 @@ def used(found: Room, at: int, claim: Claim) -> Room:
 def bound(asked: Demand, layout: tuple[tuple[int, ...], ...], where: Node, uid: str = "u") -> Bound:
     """A pod whose record was written as a Binding carries it, and read back."""
     containers = tuple(f"c{number}" for number in range(len(asked.needs)))
-    annotations = write(PlacedPod(where, containers, asked.needs, layout), 1, DIALECTS)
+    annotations = write(PlacedPod(where, containers, asked.needs, layout), 1, DIALECTS, by=RecordWriter.EXTENDER)
     named = read(annotations, where.name, containers, asked.needs)
     return Bound(f"2024-01-01T00:00:00Z{uid}", uid, f"team/{uid}", asked, named)
 

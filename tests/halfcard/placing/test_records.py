@@ -11,7 +11,17 @@ from halfcard import names
 from halfcard.claims import ContainerStage
 from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import best
-from halfcard.placing.records import NOT_UNDERSTOOD, PlacedPod, name_of, positions, read, write
+from halfcard.placing.records import (
+    BY_AGENT,
+    NOT_UNDERSTOOD,
+    PlacedPod,
+    RecordWriter,
+    name_of,
+    positions,
+    read,
+    recorder,
+    write,
+)
 from halfcard.placing.room import Room, empty_room
 from tests.builders import PodBuilder, pod
 
@@ -28,17 +38,42 @@ def placed(asking: PodBuilder, layout: tuple[tuple[int, ...], ...]) -> PlacedPod
 
 def others(asking: PodBuilder, *layout: tuple[int, ...]) -> dict[str, str]:
     """The annotations that are written besides Halfcard's record."""
-    written = write(placed(asking, layout), NOW, DIALECTS)
+    written = write(placed(asking, layout), NOW, DIALECTS, by=RecordWriter.EXTENDER)
     del written[names.PLACEMENT]
     return written
 
 
+SHARE: Final = pod().asks(core=30, memory=20)
+
+
+def written_by(writer: RecordWriter) -> dict[str, str]:
+    """Halfcard's record alone."""
+    written = write(placed(SHARE, ((1,),)), NOW, DIALECTS, by=writer)
+    return {names.PLACEMENT: written[names.PLACEMENT]}
+
+
 def test_halfcards_record_names_the_cards_of_each_container() -> None:
-    written = write(placed(pod().asks(gpu=2).init(gpu=1), ((0, 2), (1,))), NOW, DIALECTS)
+    written = write(placed(pod().asks(gpu=2).init(gpu=1), ((0, 2), (1,))), NOW, DIALECTS, by=RecordWriter.EXTENDER)
     assert msgspec.json.decode(written[names.PLACEMENT]) == {
         "node": "n1",
         "cards": {"c0": ["GPU-0", "GPU-2"], "c1": ["GPU-1"]},
+        "by": "extender",
     }
+
+
+WRITERS: Final[dict[str, tuple[dict[str, str], str]]] = {
+    "the extender": (written_by(RecordWriter.EXTENDER), "Halfcard's extender"),
+    "the agent": (written_by(RecordWriter.AGENT), BY_AGENT),
+    "a version that did not say": ({names.PLACEMENT: '{"node":"n1","cards":{"c0":["GPU-1"]}}'}, "Halfcard"),
+    "a version to come": ({names.PLACEMENT: '{"node":"n1","cards":{"c0":["GPU-1"]},"by":"?"}'}, "Halfcard"),
+    "gpu-manager": ({"tencent.com/predicate-gpu-idx-0": "1", "tencent.com/predicate-node": "n1"}, "gpu-manager"),
+    "nobody: the record lacks a card": ({names.PLACEMENT: '{"node":"n1","cards":{},"by":"agent"}'}, ""),
+}
+
+
+@pytest.mark.parametrize(("annotations", "expected"), WRITERS.values(), ids=WRITERS)
+def test_a_record_says_who_wrote_it(annotations: dict[str, str], expected: str) -> None:
+    assert recorder(annotations, "n1", ("c0",), demand_of(SHARE).needs) == expected
 
 
 PEERS: Final[dict[str, tuple[dict[str, str], dict[str, str]]]] = {
@@ -206,7 +241,7 @@ def test_a_written_record_is_read_back_and_agrees_with_the_other_formats(where: 
         return
     needs = asking.demand.needs
     containers = tuple(f"c{number}" for number in range(len(needs)))
-    written = write(PlacedPod(where, containers, needs, laid.layout), NOW, DIALECTS)
+    written = write(PlacedPod(where, containers, needs, laid.layout), NOW, DIALECTS, by=RecordWriter.EXTENDER)
     named = read(written, where.name, containers, needs)
     assert named == tuple(tuple(name_of(where.cards[at]) for at in cards) for cards in laid.layout)
     assert positions(named, where) == laid.layout
