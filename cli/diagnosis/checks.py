@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from . import (
     agents,
     due_certificates,
+    extender_calls,
     gpu_quota_checks,
     native_quota_checks,
     node_cards,
@@ -47,6 +48,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *due_certificates.CHECKS,
     *served_certificates.CHECKS,
     *scheduler_checks.CHECKS,
+    *extender_calls.CHECKS,
     *agents.CHECKS,
     *node_cards.CHECKS,
     *pod_records.CHECKS,

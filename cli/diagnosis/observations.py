@@ -16,7 +16,10 @@ from extender.state import State
 from halfcard import names
 from halfcard.capacity import ImplausibleError
 from halfcard.inventory import read_inventory
+from halfcard.placing.pod_facts import PodFacts
+from halfcard.placing.records import BY_AGENT, recorder
 from halfcard.pod.owned_annotations import forged
+from halfcard.pod.reported_pod import ReportedPod
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.quantity import InvalidQuantity, Quantity
 
@@ -92,7 +95,7 @@ def _whole(amount: object) -> int:
         return 0
 
 
-def pod_snapshots(state: State, pods: Mapping[str, StoredPod]) -> Iterator[PodSnapshot]:
+def pod_snapshots(state: State, pods: Mapping[str, ReportedPod]) -> Iterator[PodSnapshot]:
     """Yields the pods that checks use; `pods` are all, by uid."""
     for uid, pod in pods.items():
         facts = state.pod(uid)
@@ -108,7 +111,19 @@ def pod_snapshots(state: State, pods: Mapping[str, StoredPod]) -> Iterator[PodSn
                 facts is not None and facts.bound().named is not None,  # it has a record, valid or not
                 asks,
                 strange,
+                facts is not None and _by_agent(facts),
+                tuple(sorted(facts.asks)) if facts is not None else (),
+                _refusal(pod),
             )
+
+
+def _refusal(pod: ReportedPod) -> str:
+    """Returns why the scheduler has not bound the pod, in its own words; empty if it has, or said nothing."""
+    return (pod.refusal.message or "") if pod.refusal is not None and not pod.node else ""
+
+
+def _by_agent(facts: PodFacts) -> bool:
+    return recorder(facts.owned, facts.node, facts.containers, facts.demand.needs) == BY_AGENT
 
 
 def daemons(pods: Iterable[StoredPod]) -> dict[tuple[str, str], frozenset[str]]:

@@ -72,10 +72,26 @@ def _by_ours(snapshot: Snapshot) -> list[PodSnapshot]:
 
 
 def _past_extender(snapshot: Snapshot) -> Iterator[FoundFault]:
+    """Judges by the newest pod of each set of resources. Pods that are older than the first call prove nothing now."""
     pods = _by_ours(snapshot)
-    if pods and not pods[-1].is_recorded:
-        got = f"the newest one, {pods[-1].title} of {pods[-1].created}, has no record of its cards"
-        yield FoundFault("pods that request cards", got, f"check which scheduler bound it; {_PAGE}")
+    recorded = [at for at, pod in enumerate(pods) if not pod.is_past_extender]
+    newest = {pod.resources: at for at, pod in enumerate(pods)}
+    for resources, at in newest.items():
+        is_called_since = bool(recorded) and recorded[-1] > at
+        if not pods[at].is_past_extender or (is_called_since and recorded[0] > at):
+            continue
+        if not set(resources) <= _unmanaged(snapshot) or not resources:
+            yield _bypassing(pods[at], is_called=is_called_since)
+
+
+def _bypassing(pod: PodSnapshot, *, is_called: bool) -> FoundFault:
+    """Reports a pod; `is_called` is True if the scheduler called the extender for newer pods."""
+    resources = ", ".join(pod.resources) or "cards"
+    then = "its node's agent chose its cards" if pod.by_agent else "it has no record of its cards"
+    got = f"the newest one, {pod.title} of {pod.created}, was bound without the extender: {then}"
+    add = f"add {resources} to `managedResources` in the scheduler's configuration, and restart it"
+    fix = add if is_called else f"check which scheduler bound it; {_PAGE}; if it has one, {add}"
+    return FoundFault(f"pods that request {resources}", got, f"{fix}; the next such pod shows whether this worked")
 
 
 def _unrecorded(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -109,14 +125,20 @@ def _unconfigured(snapshot: Snapshot) -> Iterator[FoundFault]:
             yield FoundFault(f"pod {each.pod}", f"{each.file} names no extender", _PAGE)
 
 
+def _unmanaged(snapshot: Snapshot) -> set[str]:
+    """Returns the offered resources that a readable configuration lacks."""
+    return {resource for _, extenders in _readable(snapshot) for resource in _lacking(snapshot, extenders)}
+
+
+def _lacking(snapshot: Snapshot, extenders: list[Object]) -> list[str]:
+    there = {resource for node in snapshot.nodes for resource in node.offers}
+    managed = {item.get("name") for extender in extenders for item in extender.get("managedResources") or ()}
+    return sorted((there & snapshot.settings.enabled_dialects().resources) - managed) if managed else []
+
+
 def _misconfigured(snapshot: Snapshot) -> Iterator[FoundFault]:
-    there = {
-        resource for node in snapshot.nodes for resource in node.offers
-    } & snapshot.settings.enabled_dialects().resources
     for each, extenders in _readable(snapshot):
-        managed = {item.get("name") for extender in extenders for item in extender.get("managedResources") or ()}
-        missing = sorted(there - managed) if managed else []
-        if extenders and missing:
+        if missing := _lacking(snapshot, extenders):
             got = f"managedResources lacks {', '.join(missing)}"
             yield FoundFault(f"pod {each.pod}", got, f"add it: pods that request it bypass Halfcard; {_PAGE}")
         for extender in extenders:
@@ -196,8 +218,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "scheduler-past-extender",
         BROKEN,
-        "a pod that requests cards is bound with a record of them",
-        "The newest pod shows how the scheduler works now.",
+        "a pod that requests cards is bound by the extender",
+        "The newest pod of each set of resources shows how the scheduler works now. A pod that was bound by counts may"
+        " wait on its node although another node has a fitting card. The agent gives it cards and records them.",
         _past_extender,
         unless=("scheduler-without-extender",),
     ),

@@ -62,8 +62,11 @@ class PodSnapshot(NamedTuple):
     """A pod with claims that is not over, or one without a node that carries records.
 
     Attributes:
-        forged: annotations that only Halfcard or a peer could have written.
         asks: whether it requests cards.
+        forged: annotations that only Halfcard or a peer could have written.
+        by_agent: whether our agent wrote its record, because its scheduler did not call the extender.
+        resources: the GPU resources that it requests.
+        message: why its scheduler has not bound it, in the scheduler's words.
     """
 
     title: str
@@ -74,6 +77,14 @@ class PodSnapshot(NamedTuple):
     is_recorded: bool
     asks: bool
     forged: tuple[str, ...] = ()
+    by_agent: bool = False
+    resources: tuple[str, ...] = ()
+    message: str = ""
+
+    @property
+    def is_past_extender(self) -> bool:
+        """Returns whether a bound pod has no record by the extender or a peer."""
+        return not self.is_recorded or self.by_agent
 
 
 class NotOfferedEvent(NamedTuple):

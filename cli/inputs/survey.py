@@ -18,7 +18,7 @@ from certs.store import StoreError
 from extender.state import State
 from halfcard import names
 from halfcard.cluster_view import NOTHING_KNOWN
-from halfcard.pod.stored_pod import StoredPod
+from halfcard.pod.reported_pod import ReportedPod
 from halfcard.quota.budgets import LEDGER_PREFIXES
 from kube.api.access import Access
 from kube.api.calls import NoAnswerError
@@ -150,7 +150,7 @@ async def _of_nodes_and_pods(reader: Reader, settings: Settings, now: datetime) 
     nodes = await reader.must(NODES, dict[str, Any], left_out)
     for node in nodes:
         state.put_node(node)
-    pods = {each.meta.uid: each for each in await reader.must(f"{_CORE}/pods", StoredPod, left_out)}
+    pods = {each.meta.uid: each for each in await reader.must(f"{_CORE}/pods", ReportedPod, left_out)}
     for pod in pods.values():
         state.put_pod(pod)
     seen: tuple[PodSnapshot, ...] = tuple(observations.pod_snapshots(state, pods))

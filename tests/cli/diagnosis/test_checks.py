@@ -45,11 +45,18 @@ from .healthy import (
 from .papers import authority, leaf
 from .planted import AGENT, process
 
+FILTER: Final = "https://10.96.0.9:443/scheduler/filter"
+REFUSED: Final = "connect: connection refused"
+
 MUTATING, VALIDATING = registration()
 ADMISSION: Final = names.ADMISSION_SERVICE
 EXTENDER: Final = names.EXTENDER_SERVICE
 GPU_CRD: Final = next(iter(CRDS))
 LATER: Final = NOW - timedelta(minutes=10)
+
+
+def at(hour: int) -> str:
+    return f"2026-11-21T{hour:02}:00:00Z"
 
 
 def trusting(text: str, *, of: str = "") -> Snapshot:
@@ -301,6 +308,25 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "scheduler-past-extender",
         "team/new",
     ),
+    "the agent recorded the newest pod": (
+        with_pods(pod(), pod("new", created="2026-11-21T11:00:00Z", by_agent=True)),
+        "scheduler-past-extender",
+        "team/new of 2026-11-21T11:00:00Z, was bound without the extender: its node's agent chose its cards",
+    ),
+    "one resource is never sent to the extender": (
+        with_pods(
+            pod("before", created=at(9)),
+            pod("past", created=at(10), resources=(names.NVIDIA_GPU,), by_agent=True),
+            pod("after", created=at(11)),
+        ),
+        "scheduler-past-extender",
+        f"pods that request {names.NVIDIA_GPU}: the newest one, team/past",
+    ),
+    "the scheduler cannot reach the extender": (
+        with_pods(pod(node="", is_recorded=False, message=f'Post "{FILTER}": dial tcp 10.96.0.9:443: {REFUSED}')),
+        "scheduler-cannot-call",
+        f"1 waiting pod (team/work): the scheduler's call of {FILTER} fails: dial tcp",
+    ),
     "an older pod has none": (
         with_pods(pod("older", is_recorded=False), pod("new", created="2026-11-21T11:00:00Z")),
         "pods-unrecorded",
@@ -498,6 +524,10 @@ HARMLESS: Final[dict[str, Snapshot]] = {
     ),
     "the scheduler's file lies on a disk": scheduled_by("/etc/s.yaml", None),
     "the extender is sent every pod": scheduled_by("/etc/s.yaml", scheduler(managedResources=[])),
+    "pods were bound by counts until the scheduler called the extender": with_pods(
+        pod("first", created=at(9), resources=(names.NVIDIA_GPU,), by_agent=True), pod("then", created=at(10))
+    ),
+    "a pod waits for a card": with_pods(pod(node="", is_recorded=False, message="0/3 nodes are available: 3 no card.")),
     "a static pod asks for a card": with_pods(pod(is_static=True, is_recorded=False)),
     "what was not offered is offered again": replace(
         HEALTHY,
@@ -527,6 +557,12 @@ HARMLESS: Final[dict[str, Snapshot]] = {
 @pytest.mark.parametrize("snapshot", HARMLESS.values(), ids=HARMLESS.keys())
 def test_unusual_but_harmless_snapshots_have_no_findings(snapshot: Snapshot) -> None:
     assert diagnose(snapshot) == Diagnosis(())
+
+
+def test_pods_that_bypass_the_extender_are_not_reported_next_to_a_configuration_that_lacks_their_resource() -> None:
+    lacking = scheduled_by("/etc/s.yaml", scheduler(managedResources=[{"name": names.VCUDA_CORE}]))
+    both = replace(lacking, pods=(pod(resources=(names.VCUDA_MEMORY,), by_agent=True),))
+    assert {each.check for each in diagnose(both).findings} == {"scheduler-misconfigured"}
 
 
 def test_a_symptom_is_not_reported_next_to_its_cause() -> None:

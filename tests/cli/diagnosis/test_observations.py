@@ -18,14 +18,14 @@ from cli.diagnosis.observations import (
     refusal,
     secret_data,
 )
-from cli.diagnosis.snapshot import NotOfferedEvent
+from cli.diagnosis.snapshot import NotOfferedEvent, PodSnapshot
 from extender.state import State
 from halfcard import names
 from halfcard.capacity import CapacityRules
 from halfcard.cards import Card
 from halfcard.dialects import Dialects
 from halfcard.inventory import write_inventory
-from halfcard.pod.stored_pod import StoredPod
+from halfcard.pod.reported_pod import ReportedPod
 from tests.builders import PodBuilder, pod
 
 NOON: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -77,11 +77,43 @@ SEEN: Final[dict[str, tuple[PodBuilder, tuple[Any, ...] | None]]] = {
 def test_a_pod_is_reduced_to_its_requests_and_its_record(built: PodBuilder, expected: tuple[Any, ...] | None) -> None:
     manifest = built.manifest
     manifest["metadata"] |= {"uid": "u", "namespace": "team"}
-    stored = msgspec.convert(manifest, StoredPod)
+    stored = msgspec.convert(manifest, ReportedPod)
     state = State(Dialects(), CapacityRules())
     state.put_pod(stored)
     found = [(each.asks, each.is_recorded, each.forged) for each in pod_snapshots(state, {"u": stored})]
     assert found == ([] if expected is None else [expected])
+
+
+def seen(built: PodBuilder, **status: Any) -> PodSnapshot:
+    manifest = built.manifest
+    manifest["metadata"] |= {"uid": "u", "namespace": "team"}
+    stored = msgspec.convert(manifest | {"status": status}, ReportedPod)
+    state = State(Dialects(), CapacityRules())
+    state.put_pod(stored)
+    (found,) = pod_snapshots(state, {"u": stored})
+    return found
+
+
+def test_a_record_by_the_agent_shows_that_the_extender_was_not_called() -> None:
+    record = '{"node":"n","cards":{"containers-0":["0"]},"by":"%s"}'
+    by_agent, by_extender = (
+        seen(SHARE.annotated({names.PLACEMENT: record % writer}).specified(nodeName="n"))
+        for writer in ("agent", "extender")
+    )
+    assert (by_agent.is_recorded, by_agent.is_past_extender) == (True, True)
+    assert (by_extender.is_recorded, by_extender.is_past_extender) == (True, False)
+    assert by_agent.resources == (names.VCUDA_CORE, names.VCUDA_MEMORY)
+
+
+def test_a_waiting_pod_has_the_words_of_its_scheduler() -> None:
+    conditions = [
+        {"type": "PodReadyToStartContainers", "status": "False", "message": "not this one"},
+        {"type": "PodScheduled", "status": "False", "reason": "SchedulerError", "message": "EOF"},
+    ]
+    assert seen(SHARE, phase="Pending", conditions=conditions).message == "EOF"
+    assert seen(SHARE, phase="Pending", conditions=[{**conditions[1], "message": None}]).message == ""
+    assert seen(SHARE, phase="Pending").message == ""
+    assert seen(SHARE.specified(nodeName="n"), conditions=conditions).message == ""
 
 
 # --- other objects ---------------------------------------------------------------------------------------------------
