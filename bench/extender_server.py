@@ -26,6 +26,7 @@ from extender.metrics import ExtenderMetrics
 from extender.packing.policy_cache import PolicyCache
 from extender.packing.workload_stats import WorkloadStats
 from extender.scheduler_api.answer_cache import AnswerCache
+from extender.scheduler_api.contact_log import ContactLog
 from extender.scheduler_api.endpoint import Verb
 from extender.scheduler_api.handlers import VerbHandlers
 from extender.state import State
@@ -38,7 +39,7 @@ from kube.api.calls import ApiCalls
 from kube.ledger.ledger_store import LedgerStore
 from serving.lifecycle import Lifecycle, run
 from serving.listener import Listener, StopTimings, serve
-from serving.log import Log
+from serving.log import Log, utc_now
 from serving.request_body import JSON, body_in_time, respond
 
 from . import extender_cluster as cluster
@@ -142,6 +143,7 @@ class Extender:
             lambda: False,
             is_mutual=False,
             on_unschedulable=lambda _facts, _nodes: None,
+            contact=ContactLog(utc_now, frozenset, lambda _why: None),
         )
 
     # --- what happens to the cluster --------------------------------------------------------------------------------

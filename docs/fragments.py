@@ -288,6 +288,8 @@ def _of_extender() -> CollectorRegistry:
     counted = extender_metrics.ExtenderMetrics(registry)
     counted.answered("filter", "ok", 0.0)
     counted.watch(leading=lambda: 1, nodes=lambda: 0, inconsistencies=lambda: 0)
+    counted.handshake_failed("")
+    counted.watch_callers(lambda: 0)
     return registry
 
 

@@ -31,7 +31,14 @@ class ExtenderMetrics:
             buckets=_BUCKETS,
             registry=registry,
         )
+        failed = Counter(
+            "halfcard_extender_failed_handshakes",
+            "TLS handshakes on the scheduler's port that failed, by reason.",
+            ["reason"],
+            registry=registry,
+        )
         self._registry = registry
+        self._failed_of = failed.labels
         self._answers_of, self._seconds_of = cache(answers.labels), cache(seconds.labels)
         build = Gauge("halfcard_build_info", "Version of this process; always 1.", ["version"], registry=registry)
         build.labels(halfcard.__version__).set(1)
@@ -39,6 +46,16 @@ class ExtenderMetrics:
     def answered(self, verb: str, outcome: str, seconds: float) -> None:
         self._answers_of(verb, outcome).inc()
         self._seconds_of(verb).observe(seconds)
+
+    def handshake_failed(self, reason: str) -> None:
+        self._failed_of(reason).inc()
+
+    def watch_callers(self, days_left: Figure) -> None:
+        self._gauge(
+            "caller_certificate_days_left",
+            "Days until the first of the client certificates expires that schedulers have shown; NaN before one.",
+            days_left,
+        )
 
     def watch(self, *, leading: Figure, nodes: Figure, inconsistencies: Figure) -> None:
         """Adds gauges that are read at each scrape."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from kube.ledger.ledger_store import LedgerStore, LedgerWatch
 from kube.quota.budget_source import BudgetSource
 from serving.address import Address
 from serving.background_jobs import Job, report_problems, run_in_background
-from serving.certificate_expiry import add_expiry_metric
+from serving.certificate_expiry import add_expiry_metric, days_left
 from serving.health_endpoints import health_app
 from serving.lifecycle import Lifecycle
 from serving.listener import Listener, StopTimings, serve
@@ -40,6 +41,8 @@ from .packing.workload_stats import WorkloadStats
 from .refused.preemption_advice import PreemptionAdvice
 from .refused.requeue import Requeue
 from .scheduler_api.answer_cache import AnswerCache
+from .scheduler_api.contact_log import ContactLog
+from .scheduler_api.contact_publisher import ContactPublisher
 from .scheduler_api.handlers import VerbHandlers
 from .watches import ClusterWatches
 
@@ -64,6 +67,10 @@ class Extender:
         self._options = options
         self._log = log
         self._calls = ApiCalls(access)
+        self._registry = CollectorRegistry()
+        self._metrics = ExtenderMetrics(self._registry)
+        self._contact = ContactLog(utc_now, self._own_names, self._metrics.handshake_failed)
+        self._publisher = ContactPublisher(self._calls, namespace, self._contact)
         self._stats = WorkloadStats()
         self._watches = ClusterWatches(access, options.dialects, options.capacity_rules, on_arrival=self._stats.observe)
         self.state = self._watches.state
@@ -120,7 +127,7 @@ class Extender:
         )
 
     def _problems(self) -> tuple[str, ...]:
-        own = (self._leadership.trouble, self._ledgers.informer.trouble)
+        own = (self._leadership.trouble, self._ledgers.informer.trouble, self._publisher.trouble)
         return (*filter(None, own), *self._watches.problems(), *self._source.problems())
 
     def _ready(self) -> bool:
@@ -162,6 +169,7 @@ class Extender:
             *self._source.jobs(),
             report_problems(self._problems, self._log),
             ("lead", self._lead),
+            ("publish the scheduler's calls", self._publisher.run),
             ("refresh packing policies", self._refresh.refresh),
             ("adapt packing policies", self._refresh.adapt),
             ("advise on preemption", self._advice.run),
@@ -174,20 +182,20 @@ class Extender:
         self._calls.close()
 
     def _listeners(self, lifecycle: Lifecycle) -> Sequence[Listener]:
-        registry = CollectorRegistry()
+        self._watch_figures()
         app = extender_app(
             self._scheduling(),
             table=offers(self._options.dialects.known),
             aliyun_unit_mib=self._options.capacity_rules.aliyun_unit_mib,
-            metrics=self._metrics(registry),
+            metrics=self._metrics,
             log=self._log,
         )
         checks = {"state": lambda: None if self._ready() else "nodes, pods and quotas have not all been read"}
-        health = health_app(checks=checks, lifecycle=lifecycle, registry=registry)
+        health = health_app(checks=checks, lifecycle=lifecycle, registry=self._registry)
         gc.freeze()
         where = self._replica
         return (
-            Listener(EXTENDER, where.extender.host, where.extender.port, app, where.tls),
+            Listener(EXTENDER, where.extender.host, where.extender.port, app, where.tls, handshakes=self._contact),
             Listener(STATUS, where.status.host, where.status.port, health),
         )
 
@@ -203,19 +211,26 @@ class Extender:
             self._leadership.may_decide,
             self._replica.replica_ca is not None,
             self._on_unschedulable,
+            self._contact,
         )
 
     def _on_unschedulable(self, facts: PodFacts, nodes: Sequence[str]) -> None:
         self._requeue.add(facts)
         self._advice.enqueue(facts, nodes)
 
-    def _metrics(self, registry: CollectorRegistry) -> ExtenderMetrics:
-        metrics = ExtenderMetrics(registry)
-        metrics.watch(
+    def _own_names(self) -> frozenset[str]:
+        return frozenset(self._replica.tls.leaf.names if self._replica.tls is not None else ())
+
+    def _watch_figures(self) -> None:
+        self._metrics.watch(
             leading=lambda: float(self._leadership.may_decide()),
             nodes=lambda: len(self.state.nodes()),
             inconsistencies=lambda: len(self.state.inconsistencies()),
         )
         if (tls := self._replica.tls) is not None:
-            add_expiry_metric(registry, lambda: tls.leaf.not_after)
-        return metrics
+            add_expiry_metric(self._registry, lambda: tls.leaf.not_after)
+            self._metrics.watch_callers(self._callers_days_left)
+
+    def _callers_days_left(self) -> float:
+        first = self._contact.contact.first_end
+        return math.nan if first is None else days_left(first, utc_now())

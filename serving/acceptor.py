@@ -11,7 +11,7 @@ import asyncio
 import socket
 import ssl
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from serving.address import bound_address
 from serving.connection import Connection, Traffic
@@ -25,6 +25,14 @@ _TLS_CLOSE_S = 2.0
 _REPORT_EVERY_S = 10.0
 
 
+class HandshakeObserver(Protocol):
+    """Is called with the IP address of each client, and its certificate, DER-encoded, or why no connection was made."""
+
+    def succeeded(self, address: str, certificate: bytes | None) -> None: ...
+
+    def failed(self, address: str, error: BaseException) -> None: ...
+
+
 class Acceptor:
     def __init__(
         self,
@@ -32,12 +40,14 @@ class Acceptor:
         traffic: Traffic,
         *,
         tls: ReloadingContext | None,
+        handshakes: HandshakeObserver | None,
         log: Log,
     ) -> None:
         self.name = traffic.listener
         self.address = bound_address(listening)
         self._socket = listening
         self._traffic = traffic
+        self._observer = handshakes
         self._log = log
         self._loop = asyncio.get_running_loop()
         self._tls_arguments = _tls_arguments(tls, traffic.limits.handshake_s)
@@ -54,13 +64,13 @@ class Acceptor:
     def _accept_waiting(self) -> None:
         for _ in range(_ACCEPTS_PER_WAKE_UP):
             try:
-                accepted, _ = self._socket.accept()
+                accepted, (address, *_) = self._socket.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError as error:
                 self._pause_accepting(error)
                 return
-            self._admit(accepted)
+            self._admit(accepted, address)
 
     def _pause_accepting(self, error: OSError) -> None:
         """Pauses where descriptors or memory ran out: the socket stays readable, so an immediate retry would spin."""
@@ -68,7 +78,7 @@ class Acceptor:
         self._is_paused = True
         self._count_early_end(f"cannot accept: {error.strerror}")
 
-    def _admit(self, accepted: socket.socket) -> None:
+    def _admit(self, accepted: socket.socket, address: str) -> None:
         if len(self._traffic.admitted) >= self._traffic.limits.max_connections:
             accepted.close()
             self._count_early_end("closed at accept: the connection limit is reached")
@@ -78,12 +88,14 @@ class Acceptor:
         self._traffic.admitted.add(connection)
         arrival = self._loop.create_task(self._connect(accepted, connection), name="accept a connection")
         self._handshakes.add(arrival)
-        arrival.add_done_callback(partial(self._on_handshake_end, accepted, connection))
+        arrival.add_done_callback(partial(self._on_handshake_end, accepted, address, connection))
 
     async def _connect(self, accepted: socket.socket, connection: Connection) -> None:
         await self._loop.connect_accepted_socket(lambda: connection, accepted, **self._tls_arguments)
 
-    def _on_handshake_end(self, accepted: socket.socket, connection: Connection, arrival: asyncio.Task[None]) -> None:
+    def _on_handshake_end(
+        self, accepted: socket.socket, address: str, connection: Connection, arrival: asyncio.Task[None]
+    ) -> None:
         self._handshakes.discard(arrival)
         failure = asyncio.CancelledError() if arrival.cancelled() else arrival.exception()
         if failure is not None:
@@ -91,6 +103,8 @@ class Acceptor:
             # A connection that is cancelled while it is made gets no connection_lost call.
             self._traffic.forget(connection)
             self._count_failed_handshake(failure)
+        if self._observer is not None:
+            _report(self._observer, address, connection, failure)
 
     def _count_failed_handshake(self, failure: BaseException) -> None:
         if isinstance(failure, ssl.SSLError):
@@ -167,6 +181,14 @@ class Acceptor:
             self._socket.close()
         for arrival in self._handshakes:
             arrival.cancel()
+
+
+def _report(observer: HandshakeObserver, address: str, connection: Connection, failure: BaseException | None) -> None:
+    if failure is None:
+        shown = connection.transport.get_extra_info("ssl_object")
+        observer.succeeded(address, shown and shown.getpeercert(binary_form=True))
+    else:
+        observer.failed(address, failure)
 
 
 def _tls_arguments(tls: ReloadingContext | None, handshake_s: float) -> dict[str, Any]:

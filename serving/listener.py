@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from uvicorn import Config
 from uvicorn.lifespan.on import LifespanOn
 
-from serving.acceptor import Acceptor
+from serving.acceptor import Acceptor, HandshakeObserver
 from serving.address import Address, bind
 from serving.client_limits import ClientLimits
 from serving.connection import Traffic
@@ -37,6 +37,7 @@ class Listener:
     app: ASGIApp
     tls: ReloadingContext | None = None
     limits: ClientLimits = field(default_factory=ClientLimits)
+    handshakes: HandshakeObserver | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ async def _open(listener: Listener, stack: AsyncExitStack, *, log: Log) -> Accep
     app_state = await _start_application(listener.name, config, stack)
     listening = bind(Address(listener.host, listener.port), listener=listener.name)
     traffic = Traffic(listener.name, listener.limits, config=config, app_state=app_state)
-    acceptor = Acceptor(listening, traffic, tls=listener.tls, log=log)
+    acceptor = Acceptor(listening, traffic, tls=listener.tls, handshakes=listener.handshakes, log=log)
     stack.callback(acceptor.abort)
     return acceptor
 

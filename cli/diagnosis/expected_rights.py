@@ -101,6 +101,7 @@ ALWAYS: Final = (
     RoleGrant(_E, "", "configmaps", "get list watch update", _OURS),
     RoleGrant(_E, _LEASES, "leases", "create", _OURS),
     RoleGrant(_E, _LEASES, "leases", "get update", _OURS, _E),
+    RoleGrant(_E, _LEASES, "leases", "get update", _OURS, names.SCHEDULER_CONTACT),
     RoleGrant(_Q, "", "pods", "get list watch patch"),
     RoleGrant(_Q, "", "namespaces nodes resourcequotas", _FOLLOW),
     RoleGrant(_Q, "apps", "replicasets statefulsets daemonsets", "list patch"),

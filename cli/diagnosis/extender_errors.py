@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
+from extender.scheduler_api.scheduler_contact import HandshakeFailure
 from halfcard import names
 
 _FAILED: Final = re.compile(r'(?:Post|Get) "?(?P<url>https?://[^"\s]+?)"?: (?P<why>.+)', re.DOTALL)
@@ -19,11 +21,11 @@ _CALLED: Final = (
 )
 _VERBS: Final = tuple([path[path.rindex("/") :] for path in _CALLED])
 
-COPY: Final = "copy the three files of the Secret halfcard-scheduler-tls again"
+COPY: Final = f"copy the Secret {names.SCHEDULER_TLS} again, by deploy/scheduler/copy-certificate.sh on its machine"
 _ADDRESS: Final = "let urlPrefix in the scheduler's configuration name the clusterIP of the Service halfcard-extender"
 _SERVER_NAME: Final = "set serverName in the scheduler's configuration as in deploy/scheduler"
-_CLOSED: Final = f"the extender closed the connection, most often because of the client certificate: {COPY}"
-_LOGS: Final = "read the logs of the extender's replicas, and check that this machine's network reaches them"
+CLOSED: Final = f"the extender closed the connection, most often because of the client certificate: {COPY}"
+LOGS: Final = "read the logs of the extender's replicas, and check that this machine's network reaches them"
 _FIXES: Final = {
     "tls: expired certificate": f"the scheduler's client certificate has expired: {COPY}",
     "tls: certificate required": f"set certFile and keyFile in the scheduler's configuration; if they are set, {COPY}",
@@ -32,14 +34,25 @@ _FIXES: Final = {
     "x509: cannot validate certificate for": _SERVER_NAME,
     "x509:": f"caFile is of another CA: {COPY}, and restart kube-scheduler, which reads ca.crt only when it starts",
     "remote error: tls:": f"the extender does not accept the scheduler's client certificate: {COPY}",
-    "EOF": _CLOSED,
-    "connection reset": _CLOSED,
+    "EOF": CLOSED,
+    "connection reset": CLOSED,
+    "broken pipe": CLOSED,
+    "closed": CLOSED,
     "HTTP response to HTTPS client": "the extender has no TLS: set enableHTTPS: false, or start it with --tls-dir",
     "connection refused": f"no replica listens there: {_ADDRESS}, and check that its replicas are ready",
     "no such host": f"the scheduler cannot use the cluster's DNS: {_ADDRESS}",
     "code 404": "end urlPrefix in the scheduler's configuration with /scheduler, as in deploy/scheduler",
 }
 """A part of the error, and the fix; the first match counts."""
+
+FIX_BY_FAILURE: Final[Mapping[str, str]] = {
+    HandshakeFailure.EXPIRED: _FIXES["tls: expired certificate"],
+    HandshakeFailure.UNTRUSTED: _FIXES["remote error: tls:"],
+    HandshakeFailure.MISSING: _FIXES["tls: certificate required"],
+    HandshakeFailure.DISTRUSTED: _FIXES["x509:"],
+    HandshakeFailure.PLAIN: "set enableHTTPS: true and tlsConfig in the scheduler's configuration",
+}
+"""The fix by what the extender saw: the scheduler sees only that it closed the connection."""
 
 
 class ExtenderError(NamedTuple):
@@ -56,4 +69,4 @@ def read_error(message: str) -> ExtenderError | None:
     if found is None or not urlsplit(found["url"]).path.endswith(_VERBS):
         return None
     why = found["why"].strip()
-    return ExtenderError(found["url"], why, next((fix for part, fix in _FIXES.items() if part in why), _LOGS))
+    return ExtenderError(found["url"], why, next((fix for part, fix in _FIXES.items() if part in why), LOGS))

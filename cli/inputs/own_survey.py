@@ -32,7 +32,7 @@ _AT_ONCE: Final = 8
 async def read_own(reader: Reader, settings: Settings, webhooks: tuple[Object, ...] | None) -> dict[str, Any]:
     events = await reader.selected(f"{_CORE}/namespaces/default/events", fieldSelector=f"source={names.AGENT}")
     about_offers = [each for each in events if each.get("reason") in ("NotOffered", "Offered")]
-    leases = (names.EXTENDER_SERVICE, names.QUOTA_SERVICE)
+    leases = (names.EXTENDER_SERVICE, names.QUOTA_SERVICE, names.SCHEDULER_CONTACT)
     workloads = await _workloads(reader)
     return {
         "namespace": await reader.object(_OURS),

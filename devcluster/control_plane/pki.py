@@ -67,27 +67,32 @@ class ClusterAuthority:
     def bundle_of(certificate: Path) -> str:
         return base64.b64encode(certificate.read_bytes()).decode()
 
-    def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    def _builder(
+        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, life: dt.timedelta = _LIFETIME
+    ) -> x509.CertificateBuilder:
         now = dt.datetime.now(dt.UTC)
         builder = x509.CertificateBuilder().subject_name(subject).issuer_name(self._subject).public_key(key)
         builder = builder.serial_number(x509.random_serial_number())
-        return builder.not_valid_before(now - _CLOCK_SKEW).not_valid_after(now + _LIFETIME)
+        return builder.not_valid_before(now - _CLOCK_SKEW).not_valid_after(now + life)
 
     def _sign(self, builder: x509.CertificateBuilder, path: Path) -> None:
         path.write_bytes(builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
-    def _issue(self, file: str, subject: x509.Name, extensions: Sequence[x509.ExtensionType]) -> KeyFiles:
+    def _issue(
+        self, file: str, subject: x509.Name, extensions: Sequence[x509.ExtensionType], life: dt.timedelta = _LIFETIME
+    ) -> KeyFiles:
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = self._builder(subject, key.public_key())
+        builder = self._builder(subject, key.public_key(), life)
         for extension in extensions:
             builder = builder.add_extension(extension, critical=False)
         pair = KeyFiles(self._folder / f"{file}.crt", _write_key(self._folder / f"{file}.key", key))
         self._sign(builder, pair.certificate)
         return pair
 
-    def client(self, file: str, *, name: str, groups: Sequence[str]) -> KeyFiles:
+    def client(self, file: str, *, name: str, groups: Sequence[str], life: dt.timedelta = _LIFETIME) -> KeyFiles:
         """Issues a client certificate; Kubernetes reads the user from CN and the groups from O."""
-        return self._issue(file, _name(name, groups), [x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])])
+        usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
+        return self._issue(file, _name(name, groups), [usage], life)
 
     def server(self, file: str, addresses: Sequence[str], names: Sequence[str] = _SERVICE_NAMES) -> KeyFiles:
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])

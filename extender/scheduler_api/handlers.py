@@ -18,6 +18,7 @@ from ..state import State
 from ..unplaceable import Unplaceable
 from . import verbs, wire
 from .answer_cache import AnswerCache
+from .contact_log import ContactLog
 from .endpoint import DeclinedCall
 from .verbs import OnUnschedulable
 
@@ -33,6 +34,7 @@ class VerbHandlers:
     Attributes:
         is_mutual: whether every caller has shown a certificate.
         on_unschedulable: called with pods that fit on none of the nodes, and with the nodes.
+        contact: where calls are remembered of callers that may bind.
     """
 
     state: State
@@ -43,9 +45,12 @@ class VerbHandlers:
     may_decide: Callable[[], bool]
     is_mutual: bool
     on_unschedulable: OnUnschedulable
+    contact: ContactLog
 
-    async def filter(self, body: bytes, _scope: Scope) -> bytes:
+    async def filter(self, body: bytes, scope: Scope) -> bytes:
         call = self._read_call(body)
+        if self._is_trusted(scope):
+            self.contact.asked()
         try:
             return verbs.filter_nodes(self.state, self.answers, call, self.on_unschedulable, self.binder.budgets.limits)
         except (Unplaceable, NoBudgetError) as why:
@@ -69,6 +74,7 @@ class VerbHandlers:
 
     async def bind(self, body: bytes, scope: Scope) -> bytes:
         wanted = wire.read_binding(body)
+        self.contact.bound()
         self._check_ready()
         try:
             if self.may_decide():
@@ -101,12 +107,19 @@ class VerbHandlers:
 
     def check_caller(self, scope: Scope) -> None:
         """Checks the caller of verbs that act with our rights, before the body is read."""
-        host = (scope.get("client") or ("", 0))[0]
-        if not self.is_mutual and not _is_loopback(host):
+        if not self._is_trusted(scope):
+            host = _host(scope)
             raise DeclinedCall(
                 f"got a call from {host or 'an unknown address'}; only calls from this machine or with a "
                 f"client certificate are accepted; start the extender with --client-ca, or call it at 127.0.0.1"
             )
+
+    def _is_trusted(self, scope: Scope) -> bool:
+        return self.is_mutual or _is_loopback(_host(scope))
+
+
+def _host(scope: Scope) -> str:
+    return str((scope.get("client") or ("", 0))[0])
 
 
 def _is_loopback(host: str) -> bool:

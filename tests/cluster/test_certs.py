@@ -31,6 +31,7 @@ from certs.store import JSON_PATCH
 from certs.tokens.token_plan import registered_tokens
 from certs.tokens.token_rotation import TOKENS, callers_secret
 from cli.__main__ import main as halfcard
+from devcluster.build.binaries import program_path
 from devcluster.cluster import Cluster
 from devcluster.control_plane.client import ApiResponse
 from halfcard import names
@@ -39,7 +40,8 @@ from serving.log import utc_now
 from tests.builders import pod
 from tests.certs.handshakes import foreign_certificate
 from tests.deploy.rendered import every
-from tests.docs.pages import Fence, all_fences
+from tests.docs.pages import ROOT, Fence, all_fences
+from tests.docs.shell import Shell
 
 from .certified import Certified
 from .certified_scheduler import Scheduler
@@ -549,6 +551,17 @@ def test_controllers_and_servers_export_the_days_left_of_certificates(certified:
         assert f'halfcard_certs_days_left{{certificate="{names.ADMISSION_TLS}"}} 89.9' in metrics
     for replica in certified.webhook.replicas:
         assert "halfcard_served_certificate_days_left 89.9" in replica.status(names.METRICS_PATH)[1]
+
+
+def test_the_script_for_cron_copies_the_secret_of_the_scheduler(certified: Certified, tmp_path: Path) -> None:
+    shell, copies = Shell(tmp_path), tmp_path / "copies"
+    shell.program("kubectl", f'exec {program_path("kubectl")} "$@"')
+    script = ROOT / "deploy" / "scheduler" / "copy-certificate.sh"
+    done = shell.run(f"KUBECONFIG={certified.cluster.admin.kubeconfig} {script} {copies}")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    secret = certified.secret(EXTENDER.leaves[1])
+    kept = {name: entry(secret, name) for name in (CA_CRT, TLS_CRT, TLS_KEY)}
+    assert {path.name: path.read_bytes() for path in copies.iterdir()} == kept
 
 
 RUNBOOKS: Final = [fence for fence in all_fences("bash") if fence.page.name == "certificates.md"]

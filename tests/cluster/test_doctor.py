@@ -36,6 +36,7 @@ from deviceplugin.advertise.node_events import EVENTS_PATH, NodeEvent, node_even
 from deviceplugin.advertise.node_writer import NodeWriter
 from halfcard import names
 from halfcard.cards import Card
+from halfcard.placing.records import RecordWriter
 from kube.api.calls import ApiCalls
 from kube.api.kubeconfig import from_kubeconfig
 from serving.log import Log
@@ -628,6 +629,99 @@ def test_it_waits_until_a_fault_is_repaired(installed: Installed) -> None:
         assert any(": 1 broken, 0 warnings, 0 notes: quota-uncounted" in line for line in waiting.stderr)
     out, _ = waiting.communicate(timeout=TIMEOUT_S)
     assert waiting.returncode == 0, out
+
+
+# --- the scheduler ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def scheduled(installed: Installed, change: Callable[[Object], object]) -> Iterator[None]:
+    """Runs the scheduler with a change of its extenders until the block ends."""
+    configuration = installed.extender.recommended()
+    change(configuration)
+    installed.extender.schedule_by(configuration)
+    yield
+    installed.extender.schedule_by(installed.extender.recommended())
+
+
+@contextmanager
+def running_pod(installed: Installed, namespace: str, item: Object) -> Iterator[str]:
+    """Creates a pod, waits until it runs, and deletes it after the block."""
+    path = f"/api/v1/namespaces/{namespace}/pods/{item['metadata']['name']}"
+    with created(installed, path.rpartition("/")[0], item):
+        installed.cluster.wait_until(lambda: is_ready(installed.cluster.request("GET", path).must()), what=path)
+        yield path
+
+
+BYPASSES: Final[dict[str, Callable[[Object], object]]] = {
+    "without the extender": lambda configuration: configuration.pop("extenders"),
+    "without the resource": lambda configuration: configuration["extenders"][0].update(
+        managedResources=[{"name": names.NVIDIA_GPU}]
+    ),
+}
+
+
+@pytest.mark.parametrize("change", BYPASSES.values(), ids=BYPASSES)
+def test_a_scheduler_that_bypasses_the_extender_is_found_although_the_agent_recorded_the_cards(
+    installed: Installed, change: Callable[[Object], object]
+) -> None:
+    item = bare("past")
+    item["spec"]["schedulerName"] = names.DEFAULT_SCHEDULER
+    with ExitStack() as created_pods:
+        with scheduled(installed, change):
+            path = created_pods.enter_context(running_pod(installed, EXEMPT, item))
+            record = {"node": NODE, "cards": {"containers-0": ["GPU-1"]}, "by": RecordWriter.AGENT}
+            installed.merge(path, {"metadata": {"annotations": {names.PLACEMENT: json.dumps(record)}}})
+            findings = installed.wait_for_findings("scheduler-past-extender")
+        assert "kube-system/past" in findings["scheduler-past-extender"]
+        assert "its node's agent chose its cards" in findings["scheduler-past-extender"]
+        created_pods.enter_context(running_pod(installed, TEAM, share("next")))
+        installed.wait_for_findings()
+
+
+def trusting_another_ca(installed: Installed) -> Mapping[str, str]:
+    file = installed.cluster.folder / "another-ca.crt"
+    file.write_bytes(OTHER)
+    return {"caFile": str(file)}
+
+
+def with_an_expired_certificate(installed: Installed) -> Mapping[str, str]:
+    pair = installed.cluster.authority.client("expired", name="system:kube-scheduler", groups=[], life=timedelta())
+    return {"certFile": str(pair.certificate), "keyFile": str(pair.key)}
+
+
+UNREACHABLE: Final[dict[str, tuple[Callable[[Installed], Mapping[str, str]], str, str]]] = {
+    "it trusts another CA": (
+        trusting_another_ca,
+        "x509: certificate signed by unknown authority",
+        "caFile is of another CA",
+    ),
+    "its certificate has expired": (
+        with_an_expired_certificate,
+        "client certificate expired",
+        f"copy the Secret {names.SCHEDULER_TLS} again",
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "got", "fix"), UNREACHABLE.values(), ids=UNREACHABLE)
+def test_a_scheduler_that_cannot_call_the_extender_is_found_with_the_fix(
+    installed: Installed, files: Callable[[Installed], Mapping[str, str]], got: str, fix: str
+) -> None:
+    tls = files(installed)
+    with ExitStack() as pods:
+        with scheduled(installed, lambda configuration: configuration["extenders"][0]["tlsConfig"].update(tls)):
+            pods.enter_context(created(installed, f"/api/v1/namespaces/{TEAM}/pods", share("waits")))
+            installed.cluster.wait_until(
+                lambda: got in installed.first_findings().get("scheduler-cannot-call", ""),
+                what=f"the doctor to find {got}",
+                seconds=TIMEOUT_S,
+                details=lambda: str(installed.first_findings()),
+            )
+            (finding,) = json.loads(installed.run_doctor("-o", "json")[1])["findings"]
+            assert fix in finding["fix"]
+        installed.wait_for_findings()
+    installed.wait_for_findings()
 
 
 # --- users and rights ------------------------------------------------------------------------------------------------

@@ -21,13 +21,14 @@ from extender.packing.fleet import fleet_of
 from extender.packing.placement import POLICIES
 from extender.packing.workload_mix import WorkloadMix
 from extender.scheduler_api.answer_cache import AnswerCache
+from extender.scheduler_api.contact_log import ContactLog
 from extender.scheduler_api.handlers import VerbHandlers
 from extender.state import State
 from halfcard import names
 from halfcard.dialects import Dialects
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
-from serving.log import Log
+from serving.log import Log, utc_now
 from tests.admission.asgi import JSON, Answer, ask
 from tests.builders import PodBuilder, pod
 
@@ -41,6 +42,10 @@ def _no_tls() -> Any:
     raise AssertionError("no call is forwarded")
 
 
+def no_contact() -> ContactLog:
+    return ContactLog(utc_now, frozenset, lambda _why: None)
+
+
 @dataclass
 class Extender:
     """Its binds get no answer, and no other replica leads."""
@@ -50,6 +55,7 @@ class Extender:
     is_mutual: bool = False
     budgets: QuotaReservations = field(default_factory=no_budgets)
     said: io.StringIO = field(default_factory=io.StringIO)
+    contact: ContactLog = field(default_factory=no_contact)
     scheduling: VerbHandlers = field(init=False)
     app: ASGIApp = field(init=False)
 
@@ -65,6 +71,7 @@ class Extender:
             may_decide=lambda: False,
             is_mutual=self.is_mutual,
             on_unschedulable=lambda _facts, _nodes: None,
+            contact=self.contact,
         )
         metrics, log = ExtenderMetrics(CollectorRegistry()), Log(stream=self.said)
         self.app = extender_app(self.scheduling, table={}, aliyun_unit_mib=1024, metrics=metrics, log=log)

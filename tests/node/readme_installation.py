@@ -27,6 +27,7 @@ _TAG: Final = "install"
 _PULLED: Final = "docker.io/library/busybox:1.37"
 _LONGEST_S: Final = 280.0
 _SCHEDULERS_FOLDER: Final = "/etc/kubernetes/halfcard"
+_CRON: Final = "/etc/cron.daily"
 _SCHEDULER: Final = "kube-scheduler"
 _SERVICE: Final = f"/api/v1/namespaces/{names.NAMESPACE}/services/{names.EXTENDER_SERVICE}"
 
@@ -50,7 +51,9 @@ def _adapted(typed: str, shell: Shell, node: RealNode, cluster: Cluster) -> str:
     replacements = {
         " NODE ": f" {node.name} ",
         " --wait\n": f" --wait --set {made_up}\n",  # the page says so for nodes without a GPU
-        _SCHEDULERS_FOLDER: str(_folder(shell)),  # the machine's own folder must not change
+        f"{_CRON}/halfcard-scheduler-certificate  ": f"{_CRON}/halfcard-scheduler-certificate {_SCHEDULERS_FOLDER} ",
+        _CRON: str(shell.folder / "cron"),  # the machine's own folders must not change
+        _SCHEDULERS_FOLDER: str(_folder(shell)),
     }
     for old, new in replacements.items():
         typed = typed.replace(old, new)

@@ -14,6 +14,7 @@ from typing import Any
 from cryptography import x509
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from serving.acceptor import HandshakeObserver
 from serving.address import Address
 from serving.client_limits import ClientLimits
 from serving.lifecycle import Lifecycle
@@ -84,11 +85,12 @@ async def server(
     tls: ReloadingContext | None = None,
     limits: ClientLimits | None = None,
     stopping: StopTimings = AT_ONCE,
+    handshakes: HandshakeObserver | None = None,
 ) -> AsyncIterator[Server]:
     """Serves `app` until the block ends, and then checks that it stops."""
     lifecycle, written = Lifecycle(), io.StringIO()
     ready: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
-    listener = Listener("test", "127.0.0.1", 0, app, tls=tls, limits=limits or ClientLimits())
+    listener = Listener("test", "127.0.0.1", 0, app, tls=tls, limits=limits or ClientLimits(), handshakes=handshakes)
     serving = asyncio.create_task(
         serve(
             [listener],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -13,11 +13,18 @@ from cli.diagnosis.gpu_quota_checks import CRDS, SPEC, VERSION
 from cli.diagnosis.observations import settings_hash
 from cli.diagnosis.own_objects import OwnPod, WorkloadSnapshot
 from cli.diagnosis.snapshot import NodeSnapshot, NodeSystem, PodSnapshot, Probe, Scheduler, Snapshot
+from extender.scheduler_api.scheduler_contact import (
+    CallerCertificate,
+    FailedHandshake,
+    HandshakeFailure,
+    SchedulerContact,
+    write_contact,
+)
 from halfcard import names
 from halfcard.webhook_configurations import configurations
 from settings.installation import Settings
 
-from .papers import authority, leaf
+from .papers import Paper, authority, leaf
 
 NOW: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY: Final = timedelta(days=1)
@@ -25,6 +32,7 @@ CA: Final = authority(NOW - DAY)
 LEAF: Final = leaf(CA, f"{names.ADMISSION_SERVICE}.{names.NAMESPACE}.svc", NOW - DAY)
 TOKEN: Final = "7" * 64
 SECRET: Final = {"tls.crt": LEAF.pem, "ca.crt": CA.pem}
+COPY: Final = leaf(CA, "kube-scheduler", NOW - DAY, 3650 * DAY)
 CREATED: Final = "2026-11-20T12:00:00Z"
 
 Item = dict[str, Any]
@@ -53,6 +61,21 @@ def lease(holder: str = "one", age_s: float = 2) -> Item:
     renewed = NOW - timedelta(seconds=age_s)
     spec = {"holderIdentity": holder, "renewTime": f"{renewed:%Y-%m-%dT%H:%M:%S.%fZ}"}
     return {"metadata": {"creationTimestamp": CREATED}, "spec": spec}
+
+
+def contact(
+    caller: Paper = COPY, *, asked: datetime | None = NOW - DAY, failed: Mapping[HandshakeFailure, datetime] = {}
+) -> Item:
+    """The Lease on which the extender shows that a scheduler called with this certificate."""
+    shown = caller.certificate
+    subject, serial = shown.subject.rfc4514_string(), f"{shown.serial_number:x}"
+    seen = SchedulerContact(
+        asked,
+        asked,
+        {"10.0.0.1": CallerCertificate(NOW - DAY, shown.not_valid_after_utc, subject, serial)},
+        {str(why): FailedHandshake(last, "10.0.0.1") for why, last in failed.items()},
+    )
+    return {"metadata": {"annotations": {names.CONTACT: write_contact(seen)}}, "spec": {}}
 
 
 def node(name: str = "gpu-1", **changes: Any) -> NodeSnapshot:
@@ -142,8 +165,9 @@ HEALTHY: Final = Snapshot(
         names.ADMISSION_TLS: SECRET,
         names.EXTENDER_TLS: {},
         names.ADMISSION_CALLERS: {"tokens": TOKEN.encode()},
+        names.SCHEDULER_TLS: {"tls.crt": COPY.pem},
     },
-    leases={names.EXTENDER_SERVICE: lease(), names.QUOTA_SERVICE: lease()},
+    leases={names.EXTENDER_SERVICE: lease(), names.QUOTA_SERVICE: lease(), names.SCHEDULER_CONTACT: contact()},
     nodes=(node(), NodeSnapshot("cpu-1", {}, None, {}, {})),
     pods=(pod(), pod("waiting", node="", is_recorded=False), pod("old", created="2026-01-01", is_recorded=False)),
     counted_pods=30,

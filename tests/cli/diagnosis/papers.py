@@ -26,8 +26,8 @@ def authority(since: datetime, life: timedelta = 10 * _YEAR) -> Paper:
     return _made("ca", (), since, life, None)
 
 
-def leaf(by: Paper, name: str, since: datetime, life: timedelta = timedelta(days=90)) -> Paper:
-    return _made("leaf", (name,), since, life, by)
+def leaf(by: Paper, name: str, since: datetime, life: timedelta = timedelta(days=90), *, title: str = "leaf") -> Paper:
+    return _made(title, (name,), since, life, by)
 
 
 def _made(title: str, answers_for: tuple[str, ...], since: datetime, life: timedelta, by: Paper | None) -> Paper:

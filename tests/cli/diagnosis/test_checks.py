@@ -14,6 +14,7 @@ from cli.diagnosis.checks import CHECKS, Diagnosis, diagnose
 from cli.diagnosis.finding import several
 from cli.diagnosis.gpu_quota_checks import CRDS, SPEC, VERSION
 from cli.diagnosis.snapshot import ABSENT, NotOfferedEvent, Probe, RefusedWorkload, Scheduler, Snapshot, UnreadSource
+from extender.scheduler_api.scheduler_contact import HandshakeFailure
 from halfcard import names
 from halfcard.caller_tokens import path_with, split_path
 from settings.installation import Settings
@@ -23,6 +24,7 @@ from tests.cli.command import ROOT
 from . import planted, test_certificates
 from .healthy import (
     CA,
+    COPY,
     DAY,
     HEALTHY,
     LEAF,
@@ -32,6 +34,7 @@ from .healthy import (
     Item,
     budget,
     bundle,
+    contact,
     crd,
     lease,
     node,
@@ -42,7 +45,7 @@ from .healthy import (
     scheduler,
     workload,
 )
-from .papers import authority, leaf
+from .papers import Paper, authority, leaf
 from .planted import AGENT, process
 
 FILTER: Final = "https://10.96.0.9:443/scheduler/filter"
@@ -99,6 +102,10 @@ def with_pods(*pods: Any) -> Snapshot:
 
 def led(name: str, found: Item | None) -> Snapshot:
     return replace(HEALTHY, leases={**HEALTHY.leases, name: found})
+
+
+def called(caller: Paper = COPY, **seen: Any) -> Snapshot:
+    return led(names.SCHEDULER_CONTACT, contact(caller, **seen))
 
 
 def scheduled_by(file: str, configuration: Item | None) -> Snapshot:
@@ -327,6 +334,35 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "scheduler-cannot-call",
         f"1 waiting pod (team/work): the scheduler's call of {FILTER} fails: dial tcp",
     ),
+    "the scheduler sees a closed connection, and the extender knows why": (
+        replace(
+            called(failed={HandshakeFailure.EXPIRED: NOW - timedelta(minutes=1)}),
+            pods=(pod(node="", is_recorded=False, message=f'Post "{FILTER}": EOF'),),
+        ),
+        "scheduler-cannot-call",
+        "fails: EOF; the extender refused 10.0.0.1: client certificate expired",
+    ),
+    "the scheduler's certificate has expired, and no pod waits": (
+        called(leaf(CA, "kube-scheduler", NOW - 91 * DAY)),
+        "scheduler-certificate-expired",
+        "scheduler at 10.0.0.1: its client certificate ended at 2026-11-20T12:00:00Z",
+    ),
+    "the scheduler's certificate expires soon": (
+        replace(called(leaf(CA, "kube-scheduler", NOW - 61 * DAY)), secrets={}),
+        "scheduler-certificate-old",
+        "its client certificate ends at 2026-12-20T12:00:00Z",
+    ),
+    "the scheduler has a copy of an earlier certificate": (
+        called(leaf(CA, "kube-scheduler", NOW - 2 * DAY)),
+        "scheduler-certificate-old",
+        "ends at 2027-02-17T12:00:00Z, that of the Secret at 2036-",
+    ),
+    "a handshake failed, and no call came since": (
+        called(failed={HandshakeFailure.MISSING: NOW - timedelta(minutes=1)}),
+        "scheduler-handshake",
+        "no handshake with 10.0.0.1: no client certificate",
+    ),
+    "no scheduler has ever called": (called(asked=None), "scheduler-never-called", "no scheduler has called it yet"),
     "an older pod has none": (
         with_pods(pod("older", is_recorded=False), pod("new", created="2026-11-21T11:00:00Z")),
         "pods-unrecorded",
@@ -527,6 +563,14 @@ HARMLESS: Final[dict[str, Snapshot]] = {
     "pods were bound by counts until the scheduler called the extender": with_pods(
         pod("first", created=at(9), resources=(names.NVIDIA_GPU,), by_agent=True), pod("then", created=at(10))
     ),
+    "a handshake failed before the last call": called(
+        asked=NOW - timedelta(minutes=1), failed={HandshakeFailure.EXPIRED: NOW - timedelta(minutes=2)}
+    ),
+    "a handshake failed long ago": called(failed={HandshakeFailure.EXPIRED: NOW - timedelta(hours=2)}),
+    "another issuer makes the scheduler's certificate": called(
+        leaf(CA, "another", NOW - 2 * DAY, title="system:kube-scheduler")
+    ),
+    "the Lease of contacts is of an earlier version": led(names.SCHEDULER_CONTACT, dict(ABSENT)),
     "a pod waits for a card": with_pods(pod(node="", is_recorded=False, message="0/3 nodes are available: 3 no card.")),
     "a static pod asks for a card": with_pods(pod(is_static=True, is_recorded=False)),
     "what was not offered is offered again": replace(

@@ -32,6 +32,8 @@ FIXES: Final[dict[str, tuple[str, str]]] = {
     "a client certificate of another CA": ("remote error: tls: unknown certificate authority", "does not accept"),
     "the connection was closed": ("EOF", "halfcard-scheduler-tls"),
     "the connection was reset": ("read tcp 10.0.0.1:1->10.96.34.56:443: read: connection reset by peer", "closed"),
+    "the connection was closed while writing": ("write tcp 10.0.0.1:1->10.96.34.56:443: write: broken pipe", "closed"),
+    "the connection was closed while idle": ("http: server closed idle connection", "halfcard-scheduler-tls"),
     "the extender has no TLS": ("http: server gave HTTP response to HTTPS client", "enableHTTPS: false"),
     "a name": ("dial tcp: lookup halfcard-extender on 10.0.0.2:53: no such host", "clusterIP"),
     "no route": ("dial tcp 10.96.34.56:443: i/o timeout", "network reaches them"),
