@@ -5,33 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from . import (
-    agents,
-    due_certificates,
-    extender_calls,
-    gpu_quota_checks,
-    native_quota_checks,
-    node_cards,
-    node_health,
-    node_versions,
-    own_services,
-    peer_programs,
-    pod_records,
-    presence,
-    process_pods,
-    process_rights,
-    process_settings,
-    process_workloads,
-    refused_workloads,
-    scheduler_checks,
-    served_certificates,
-    trusted_authorities,
-    unread_sources,
-    webhook_answers,
-    webhook_registration,
-)
+from . import pod_records, presence, unread_sources
+from .certificates import due_certificates, served_certificates, trusted_authorities
 from .finding import Check, Finding, FoundFault
+from .nodes import agents, node_cards, node_health, node_versions, peer_programs
+from .processes import own_services, process_pods, process_rights, process_settings, process_workloads
+from .quotas import gpu_quota_checks, native_quota_checks
+from .scheduler import extender_calls, scheduler_checks
 from .snapshot import Snapshot
+from .webhooks import refused_workloads, webhook_answers, webhook_registration
 
 CHECKS: Final[tuple[Check, ...]] = (
     *presence.CHECKS,

@@ -10,8 +10,8 @@ from halfcard import names
 from .causes import ELSEWHERE
 from .finding import BROKEN, Check, FoundFault
 from .own_objects import PROCESSES, WorkloadSnapshot
-from .registered_webhooks import registered
 from .snapshot import ABSENT, Object, Snapshot
+from .webhooks.registered_webhooks import registered
 
 NOT_INSTALLED: Final = "not-installed"
 INSTALL: Final = (

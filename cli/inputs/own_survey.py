@@ -14,8 +14,8 @@ from kube.api.calls import NoAnswerError
 from settings.installation import Settings
 
 from ..diagnosis import observations, process_observations
-from ..diagnosis.expected_rights import Right, grants
 from ..diagnosis.own_objects import MissingRight, OwnPod, WorkloadSnapshot
+from ..diagnosis.processes.expected_rights import Right, grants
 from ..diagnosis.snapshot import Object
 from .reader import Reader
 

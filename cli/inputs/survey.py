@@ -28,8 +28,8 @@ from settings.installation import Settings, SettingsError, read_settings
 from settings.settings_file import load_settings
 
 from ..diagnosis import observations
-from ..diagnosis.gpu_quota_checks import CRDS
-from ..diagnosis.served_certificates import SECRETS
+from ..diagnosis.certificates.served_certificates import SECRETS
+from ..diagnosis.quotas.gpu_quota_checks import CRDS
 from ..diagnosis.snapshot import ABSENT, Object, PodSnapshot, RefusedWorkload, Scheduler, Snapshot
 from ..judge import Judge
 from .certificate_chains import read_chains

@@ -15,7 +15,7 @@ import pytest
 import cli.doctor
 import cli.output.terminal
 from cli.__main__ import main
-from cli.diagnosis.gpu_quota_checks import CRDS
+from cli.diagnosis.quotas.gpu_quota_checks import CRDS
 from cli.output.terminal import Progress
 from devcluster.waiting import wait_until
 from halfcard import __version__, names

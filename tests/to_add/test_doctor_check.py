@@ -13,7 +13,7 @@ from tests.cli.test_doctor import NODE, healthy, judged
 
 from .tree import ROOT, Tree, copy_of_the_product
 
-_MODULE: Final = "cli/diagnosis/agents.py"
+_MODULE: Final = "cli/diagnosis/nodes/agents.py"
 _LOOK: Final = """
 def _cordoned(snapshot: Snapshot) -> Iterator[FoundFault]:
     for name in snapshot.cordoned:

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from admission.policy_settings import policy_of
-from cli.diagnosis.gpu_quota_checks import CRDS, SPEC, VERSION
 from cli.diagnosis.observations import settings_hash
 from cli.diagnosis.own_objects import OwnPod, WorkloadSnapshot
+from cli.diagnosis.quotas.gpu_quota_checks import CRDS, SPEC, VERSION
 from cli.diagnosis.snapshot import NodeSnapshot, NodeSystem, PodSnapshot, Probe, Scheduler, Snapshot
 from extender.scheduler_api.scheduler_contact import (
     CallerCertificate,

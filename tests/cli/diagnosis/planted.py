@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from cli.diagnosis.expected_rights import ALWAYS
 from cli.diagnosis.own_objects import ContainerState, MissingRight, Taint, TaintToleration
+from cli.diagnosis.processes.expected_rights import ALWAYS
 from cli.diagnosis.snapshot import ABSENT, NodeSystem, Probe, Snapshot
 from halfcard import names
 

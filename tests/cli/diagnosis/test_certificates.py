@@ -15,9 +15,9 @@ from certs.chain_health import ObjectState, ReadChain, verdict
 from certs.chains import CONFIGURATIONS, Chain, chains
 from certs.objects import CA_CRT, TLS_CRT, written
 from certs.reconcile import read_chain, reconcile
+from cli.diagnosis.certificates.served_certificates import SECRETS
 from cli.diagnosis.checks import diagnose
 from cli.diagnosis.observations import secret_data
-from cli.diagnosis.served_certificates import SECRETS
 from cli.diagnosis.snapshot import Snapshot
 from halfcard import names
 from tests.certs.memory_store import MemoryStore, finished

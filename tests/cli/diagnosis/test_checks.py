@@ -12,7 +12,7 @@ import yaml
 
 from cli.diagnosis.checks import CHECKS, Diagnosis, diagnose
 from cli.diagnosis.finding import several
-from cli.diagnosis.gpu_quota_checks import CRDS, SPEC, VERSION
+from cli.diagnosis.quotas.gpu_quota_checks import CRDS, SPEC, VERSION
 from cli.diagnosis.snapshot import ABSENT, NotOfferedEvent, Probe, RefusedWorkload, Scheduler, Snapshot, UnreadSource
 from extender.scheduler_api.scheduler_contact import HandshakeFailure
 from halfcard import names

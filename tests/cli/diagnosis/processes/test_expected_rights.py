@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import yaml
 
-from cli.diagnosis.expected_rights import ALWAYS, SECRETS, SLICES, grants
+from cli.diagnosis.processes.expected_rights import ALWAYS, SECRETS, SLICES, grants
 from deploy.chart.made import CHART
 from halfcard import names
 from settings.installation import Settings

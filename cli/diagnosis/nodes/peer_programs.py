@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 
 from halfcard import names
 
+from ..finding import NOTE, WARNING, Check, FoundFault, several
+from ..own_objects import WorkloadSnapshot
+from ..snapshot import Snapshot
 from .agents import is_to_have_agent
-from .finding import NOTE, WARNING, Check, FoundFault, several
-from .own_objects import WorkloadSnapshot
-from .snapshot import Snapshot
 
 
 class Peer(NamedTuple):

@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 from halfcard import names
 from halfcard.caller_tokens import is_accepted, read_tokens
 
-from .causes import NOT_KEPT, NOT_WORKING
-from .finding import BROKEN, WARNING, Check, FoundFault
+from ..causes import NOT_KEPT, NOT_WORKING
+from ..finding import BROKEN, WARNING, Check, FoundFault
+from ..snapshot import Object, Snapshot
 from .registered_webhooks import (
     AGAIN,
     KEEPERS,
@@ -26,7 +27,6 @@ from .registered_webhooks import (
     repair,
     title,
 )
-from .snapshot import Object, Snapshot
 
 _DEFAULTS: Final = {"objectSelector": {}, "matchPolicy": "Equivalent", "timeoutSeconds": 10, "failurePolicy": "Fail"}
 _COMPARED: Final = (

@@ -10,10 +10,10 @@ from typing import Final
 from halfcard import names
 from halfcard.problems import printable
 
+from ..causes import NOT_ON_NODE, NOT_WORKING
+from ..finding import BROKEN, WARNING, Check, FoundFault
+from ..snapshot import Snapshot
 from .agents import LOGS, is_to_have_agent
-from .causes import NOT_ON_NODE, NOT_WORKING
-from .finding import BROKEN, WARNING, Check, FoundFault
-from .snapshot import Snapshot
 
 _RECENT: Final = timedelta(hours=1)
 """An agent repeats its Event NotOffered every half hour."""

@@ -15,8 +15,8 @@ from halfcard.problems import printable
 from halfcard.quota.native_quota import COUNTED, UNCOUNTED, ResourceQuota, resource_of
 from halfcard.quota.requests_twin import unreadable
 
-from .finding import BROKEN, WARNING, Check, FoundFault
-from .snapshot import Snapshot
+from ..finding import BROKEN, WARNING, Check, FoundFault
+from ..snapshot import Snapshot
 
 _MIG: Final = "/mig-"
 _KEY_CHARS: Final = 120

@@ -7,10 +7,10 @@ from typing import Final
 
 from halfcard import names
 
-from .causes import NOT_ON_NODE, NOT_WORKING
-from .finding import BROKEN, NOTE, WARNING, Check, FoundFault, several
-from .own_objects import Taint, WorkloadSnapshot
-from .snapshot import NodeSnapshot, Snapshot
+from ..causes import NOT_ON_NODE, NOT_WORKING
+from ..finding import BROKEN, NOTE, WARNING, Check, FoundFault, several
+from ..own_objects import Taint, WorkloadSnapshot
+from ..snapshot import NodeSnapshot, Snapshot
 
 _LABELLED: Final = f"{names.AGENT_LABEL}=true"
 LOGS: Final = f"kubectl -n {names.NAMESPACE} logs -l app.kubernetes.io/name={names.AGENT} --prefix"

@@ -7,12 +7,12 @@ from typing import Final
 
 from halfcard import names
 
-from .causes import ELSEWHERE, NOT_WORKING
-from .finding import BROKEN, Check, FoundFault, several
-from .own_objects import WorkloadSnapshot
-from .presence import INSTALL
-from .registered_webhooks import registered
-from .snapshot import ABSENT, Snapshot
+from ..causes import ELSEWHERE, NOT_WORKING
+from ..finding import BROKEN, Check, FoundFault, several
+from ..own_objects import WorkloadSnapshot
+from ..presence import INSTALL
+from ..snapshot import ABSENT, Snapshot
+from ..webhooks.registered_webhooks import registered
 
 
 def _by_service(snapshot: Snapshot) -> bool:

@@ -7,11 +7,11 @@ from typing import Final
 
 from halfcard import names
 
-from .causes import ELSEWHERE
-from .finding import BROKEN, WARNING, Check, FoundFault, several
-from .own_objects import PROCESSES, OwnPod
-from .presence import INSTALL
-from .snapshot import Snapshot
+from ..causes import ELSEWHERE
+from ..finding import BROKEN, WARNING, Check, FoundFault, several
+from ..own_objects import PROCESSES, OwnPod
+from ..presence import INSTALL
+from ..snapshot import Snapshot
 
 _MAP: Final = f"ConfigMap {names.NAMESPACE}/{names.SETTINGS_MAP}"
 _EDIT: Final = f"kubectl -n {names.NAMESPACE} edit configmap {names.SETTINGS_MAP}"

@@ -16,10 +16,10 @@ from certs.certificate_checks import certificates, is_signed_by, names_of, outsi
 from certs.server_names import listed
 from halfcard import names
 
-from .causes import NOT_KEPT
-from .finding import BROKEN, Check, FoundFault, several
-from .registered_webhooks import KEEPERS, Registered, has_controller, register, registered
-from .snapshot import Snapshot
+from ..causes import NOT_KEPT
+from ..finding import BROKEN, Check, FoundFault, several
+from ..snapshot import Snapshot
+from ..webhooks.registered_webhooks import KEEPERS, Registered, has_controller, register, registered
 
 CA_FILE: Final = "ca.crt"
 CHAIN_FILE: Final = "tls.crt"

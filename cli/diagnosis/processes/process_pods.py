@@ -10,10 +10,10 @@ from halfcard import names
 from halfcard.exit_codes import MEANINGS
 from halfcard.problems import printable
 
-from .causes import NOT_ON_NODE, NOT_STARTED
-from .finding import BROKEN, Check, FoundFault
-from .own_objects import ContainerState, OwnPod
-from .snapshot import Snapshot
+from ..causes import NOT_ON_NODE, NOT_STARTED
+from ..finding import BROKEN, Check, FoundFault
+from ..own_objects import ContainerState, OwnPod
+from ..snapshot import Snapshot
 
 _STARTS_WITHIN: Final = timedelta(minutes=2)
 _WORDS_CHARS: Final = 240

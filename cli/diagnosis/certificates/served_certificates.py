@@ -11,10 +11,10 @@ from cryptography import x509
 from certs.certificate_checks import certificates, outside_validity
 from halfcard import names
 
-from .causes import NOT_KEPT
-from .finding import BROKEN, WARNING, Check, FoundFault
-from .registered_webhooks import KEEPERS
-from .snapshot import Snapshot
+from ..causes import NOT_KEPT
+from ..finding import BROKEN, WARNING, Check, FoundFault
+from ..snapshot import Snapshot
+from ..webhooks.registered_webhooks import KEEPERS
 from .trusted_authorities import CA_FILE, CHAIN_FILE, REFUSED, bundles, holds, secret_place, written_time
 
 SECRETS: Final = {

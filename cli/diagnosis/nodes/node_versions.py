@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 from deviceplugin.inject.cdi import runtime_supports_cdi, without_cdi
 from halfcard import names
 
+from ..finding import BROKEN, NOTE, WARNING, Check, FoundFault, several
+from ..snapshot import NodeSnapshot, Snapshot
 from .agents import is_to_have_agent
-from .finding import BROKEN, NOTE, WARNING, Check, FoundFault, several
-from .snapshot import NodeSnapshot, Snapshot
 
 
 class MinorVersion(NamedTuple):

@@ -8,11 +8,11 @@ from typing import Final, NamedTuple
 from halfcard import names
 from halfcard.problems import printable
 
-from .causes import ELSEWHERE
-from .finding import BROKEN, WARNING, Check, FoundFault
-from .own_objects import WorkloadSnapshot
-from .presence import INSTALL
-from .snapshot import Snapshot
+from ..causes import ELSEWHERE
+from ..finding import BROKEN, WARNING, Check, FoundFault
+from ..own_objects import WorkloadSnapshot
+from ..presence import INSTALL
+from ..snapshot import Snapshot
 
 _WORDS_CHARS: Final = 240
 _PRIVILEGED: Final = (

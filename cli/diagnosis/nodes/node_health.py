@@ -8,9 +8,9 @@ from typing import Final
 from halfcard import names
 from halfcard.problems import printable
 
+from ..finding import BROKEN, Check, FoundFault
+from ..snapshot import Snapshot
 from .agents import is_to_have_agent
-from .finding import BROKEN, Check, FoundFault
-from .snapshot import Snapshot
 
 _SKEW_S: Final = 60.0
 """Kubelet renews its Lease every 10 seconds, and a node that does not for 40 is no longer ready."""

@@ -10,11 +10,11 @@ from halfcard import names
 from halfcard.caller_tokens import without_tokens
 from halfcard.problems import printable
 
-from .causes import NOT_WORKING
-from .finding import BROKEN, NOTE, WARNING, Check, FoundFault
-from .presence import INSTALL
+from ..causes import NOT_WORKING
+from ..finding import BROKEN, NOTE, WARNING, Check, FoundFault
+from ..presence import INSTALL
+from ..snapshot import Probe, Snapshot
 from .registered_webhooks import KEEPERS, SERVICE, register, repair
-from .snapshot import Probe, Snapshot
 
 _DENIED: Final = re.compile(
     rf'admission webhook "(?P<webhook>[^"]*\.{re.escape(names.OWN_DOMAIN)})" denied the request: '

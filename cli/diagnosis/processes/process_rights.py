@@ -9,9 +9,9 @@ from typing import Final
 from halfcard import names
 from halfcard.problems import printable
 
-from .finding import BROKEN, Check, FoundFault
-from .own_objects import MissingRight
-from .snapshot import Snapshot
+from ..finding import BROKEN, Check, FoundFault
+from ..own_objects import MissingRight
+from ..snapshot import Snapshot
 
 _FOLDER: Final = "deploy/chart/halfcard/rbac"
 _WORDS_CHARS: Final = 400

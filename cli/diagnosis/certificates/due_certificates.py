@@ -8,10 +8,10 @@ from typing import Final
 from certs.chain_health import ChainHealth, ObjectState, verdict
 from halfcard import names
 
-from .causes import NOT_KEPT
-from .finding import BROKEN, WARNING, Check, FoundFault
-from .registered_webhooks import KEEPERS, has_controller
-from .snapshot import Snapshot
+from ..causes import NOT_KEPT
+from ..finding import BROKEN, WARNING, Check, FoundFault
+from ..snapshot import Snapshot
+from ..webhooks.registered_webhooks import KEEPERS, has_controller
 
 _LOG: Final = f"kubectl -n {names.NAMESPACE} logs deployment/{names.CERTS_SERVICE}"
 _STATUS: Final = "halfcard certs status"

@@ -9,8 +9,8 @@ from certs.objects import injector
 from halfcard import names
 from settings.installation import Settings
 
-from .own_objects import MissingRight
-from .snapshot import Object
+from ..own_objects import MissingRight
+from ..snapshot import Object
 
 _OURS: Final = names.NAMESPACE
 

@@ -9,9 +9,9 @@ from typing import Final
 from admission.policy_settings import policy_of
 from halfcard import names
 
-from .causes import NOT_WORKING
-from .finding import BROKEN, WARNING, Check, FoundFault, several
-from .snapshot import ABSENT, Object, PodSnapshot, Scheduler, Snapshot
+from ..causes import NOT_WORKING
+from ..finding import BROKEN, WARNING, Check, FoundFault, several
+from ..snapshot import ABSENT, Object, PodSnapshot, Scheduler, Snapshot
 
 _SILENT: Final = timedelta(seconds=60)
 """A Lease is renewed every few seconds, and may be taken after 15."""

@@ -11,7 +11,7 @@ from halfcard import names
 from halfcard.caller_tokens import split_path
 from halfcard.webhook_configurations import configurations
 
-from .snapshot import Object, Snapshot
+from ..snapshot import Object, Snapshot
 
 AGAIN: Final = (
     "register it again, with the CA of the installation's certificate, and with its settings if there are any"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from .finding import WARNING, Check, FoundFault
-from .snapshot import Snapshot
+from ..finding import WARNING, Check, FoundFault
+from ..snapshot import Snapshot
 
 
 def _refused(snapshot: Snapshot) -> Iterator[FoundFault]:

@@ -9,10 +9,10 @@ from halfcard import names
 from halfcard.problems import printable
 from halfcard.quota.budgets import UnreadableBudget, read_budget
 
-from .causes import NOT_WORKING
-from .finding import BROKEN, WARNING, Check, FoundFault
-from .scheduler_checks import not_led
-from .snapshot import ABSENT, Object, Snapshot
+from ..causes import NOT_WORKING
+from ..finding import BROKEN, WARNING, Check, FoundFault
+from ..scheduler.scheduler_checks import not_led
+from ..snapshot import ABSENT, Object, Snapshot
 
 VERSION: Final = names.QUOTA_API.rpartition("/")[2]
 CRDS: Final = {

@@ -1,0 +1,1 @@
+"""Checks of certificates: what is trusted, what is served, and what is due."""

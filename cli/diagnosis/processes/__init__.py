@@ -1,0 +1,1 @@
+"""Checks of Halfcard's own processes: workloads, pods, rights, settings and Services."""

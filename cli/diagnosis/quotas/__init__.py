@@ -1,0 +1,1 @@
+"""Checks of quotas: GpuQuotas with their ledgers, and ResourceQuotas."""

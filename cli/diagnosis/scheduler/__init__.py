@@ -1,0 +1,1 @@
+"""Checks of the scheduler: its configuration, and its calls of the extender."""
