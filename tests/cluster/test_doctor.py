@@ -487,7 +487,7 @@ def mislabelled_node(installed: Installed) -> Iterator[None]:
 @contextmanager
 def wrong_clock(installed: Installed) -> Iterator[None]:
     installed.cluster.add_node("late", {}, {})
-    renewed = f"{datetime.now(UTC) - timedelta(minutes=5):%Y-%m-%dT%H:%M:%S.%fZ}"
+    renewed = f"{datetime.now(UTC) + timedelta(minutes=5):%Y-%m-%dT%H:%M:%S.%fZ}"
     item = {"metadata": {"name": "late"}, "spec": {"holderIdentity": "late", "renewTime": renewed}}
     with created(installed, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases", item):
         yield
@@ -582,7 +582,7 @@ FAULTS: Final[dict[str, tuple[Planting, str, str]]] = {
     "a ResourceQuota refuses pods of ours": (refused_pods, "pods-not-created", "exceeded quota: tight"),
     "a taint keeps the agent off its node": (tainted_node, "agent-missing", "dedicated=research:NoSchedule"),
     "the label of the agent is misspelled": (mislabelled_node, "agent-label", f"{names.AGENT_LABEL}=yes"),
-    "the clock of a node is wrong": (wrong_clock, "clock-skew", "behind that of the API server"),
+    "the clock of a node is wrong": (wrong_clock, "clock-skew", "ahead of that of the API server"),
     "the settings were edited": (edited_settings, "settings-outdated", "1 pod (halfcard-agent-"),
     "the settings have a typing error": (misspelled_settings, "settings-unusable", "pakcing"),
     "a second installation is in another namespace": (elsewhere, "installed-elsewhere", f"Deployment {TEAM}/"),

@@ -305,7 +305,6 @@ NODES: Final[Faults] = {
         "clock-skew",
         "its clock is 3600 s ahead of that of the API server",
     ),
-    "the clock of a node is behind": (replace(HEALTHY, nodes=(node(clock=-90.0),)), "clock-skew", "90 s behind"),
     "a taint keeps the agent off its node": (
         unannounced(process(AGENT), taints=(TAINT,)),
         "agent-missing",
@@ -329,6 +328,7 @@ NODES: Final[Faults] = {
 }
 
 PECULIAR: Final[dict[str, Snapshot]] = {
+    "a ready node sends no heartbeats, as a simulated one": replace(HEALTHY, nodes=(node(clock=-900.0),)),
     "an old runtime is served without CDI": replace(
         HEALTHY, nodes=(node(system=NodeSystem("v1.36.0", "containerd://1.6.8", "amd64")),)
     ),
