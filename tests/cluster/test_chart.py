@@ -308,11 +308,12 @@ def test_nothing_runs_when_the_chart_is_uninstalled() -> None:
     assert {each for each in hooks if each} <= {"test"}
 
 
-def test_with_cert_manager_halfcard_may_write_no_secret_and_mounts_those_of_cert_manager() -> None:
+def test_with_cert_manager_halfcard_writes_only_caller_tokens_and_mounts_the_secrets_of_cert_manager() -> None:
     made = objects({"certificates": {"from": "cert-manager"}})
-    assert [item["metadata"]["name"] for item in made if item["kind"] == "Secret"] == []
+    assert [item["metadata"]["name"] for item in made if item["kind"] == "Secret"] == [names.ADMISSION_CALLERS]
     rules = [rule for item in made if item["kind"] in ("Role", "ClusterRole") for rule in item["rules"]]
-    assert {verb for rule in rules if "secrets" in rule.get("resources", ()) for verb in rule["verbs"]} == {"get"}
+    written = [rule for rule in rules if "secrets" in rule.get("resources", ()) and rule["verbs"] != ["get"]]
+    assert [rule["resourceNames"] for rule in written if rule["verbs"] != ["create"]] == [[names.ADMISSION_CALLERS]]
     secrets = {item["spec"]["secretName"] for item in made if item["kind"] == "Certificate"}
     mounted = {
         volume["secret"]["secretName"]
@@ -321,7 +322,7 @@ def test_with_cert_manager_halfcard_may_write_no_secret_and_mounts_those_of_cert
         for volume in item["spec"]["template"]["spec"]["volumes"]
         if "secret" in volume
     }
-    assert mounted | {names.SCHEDULER_TLS} <= secrets
+    assert (mounted - {names.ADMISSION_CALLERS}) | {names.SCHEDULER_TLS} <= secrets
     injected = [item["metadata"]["annotations"] for item in made if item["kind"].endswith("WebhookConfiguration")]
     certificates = {f"{names.NAMESPACE}/{item['metadata']['name']}" for item in made if item["kind"] == "Certificate"}
     assert len(injected) == 2

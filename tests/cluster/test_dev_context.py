@@ -96,7 +96,7 @@ def test_webhooks_of_an_evaluation_fail_open(foreign_cluster: Cluster) -> None:
     hooks = [
         hook for path in WRITTEN_COLLECTIONS[:2] for item in items(foreign_cluster, path) for hook in item["webhooks"]
     ]
-    assert len(hooks) == 6
+    assert len(hooks) == 7
     assert {hook["failurePolicy"] for hook in hooks} == {"Ignore"}
     assert {hook["clientConfig"]["url"].split(":")[1] for hook in hooks} == {
         f"//{foreign_cluster.network.host_address}"
