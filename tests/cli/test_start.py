@@ -59,6 +59,7 @@ def test_an_interrupted_command_ends_without_a_traceback() -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_accept_ctrl_c,  # noqa: PLW1509 - no thread of this process holds a lock that the child needs
     )
     assert command.stdin is not None
     command.stdin.write("kind: Pod\n" * 20_000)  # more than a pipe holds: the command reads
@@ -66,3 +67,8 @@ def test_an_interrupted_command_ends_without_a_traceback() -> None:
     os.kill(command.pid, signal.SIGINT)
     out, err = command.communicate(timeout=20)
     assert (command.returncode, out, err) == (EXIT_INTERRUPTED, "", "")
+
+
+def _accept_ctrl_c() -> None:
+    """Resets what a shell sets for programs in the background: they ignore Ctrl-C, and so do their children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
