@@ -21,6 +21,8 @@ from ..waiting import wait_until
 READY: Final = "ready"
 FAILED: Final = "failed"
 
+_PID_CHARS: Final = 10  # those of the largest process id, and more
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -123,8 +125,8 @@ class DevFolder:
         return self._lock.exists() and os.path.samestat(os.fstat(handle), self._lock.stat())
 
     def note(self, handle: int, pid: int) -> None:
-        """Writes the process id of the holder into the lock."""
-        os.pwrite(handle, f"{pid}\n".encode(), 0)
+        """Writes the process id of the holder into the lock, wide enough to replace any earlier one."""
+        os.pwrite(handle, f"{pid:<{_PID_CHARS}}\n".encode(), 0)
 
     def pid(self) -> int:
         return int(self._lock.read_text())
