@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from halfcard import names
 from kube.api.access import from_service_account
 from kube.api.kubeconfig import from_kubeconfig
 from serving.lifecycle import Lifecycle, Main, start
@@ -32,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _agent(arguments: argparse.Namespace, log: Log) -> Main:
-    settings = load_or_last(arguments.settings, arguments.state_dir / "settings.yaml")
+    settings = load_or_last(arguments.settings, arguments.state_dir / names.SETTINGS_ENTRY)
     access = from_kubeconfig(arguments.kubeconfig) if arguments.kubeconfig else from_service_account()
     gpus = _gpus(arguments)
     if gpus.is_made_up:

@@ -67,7 +67,8 @@ class Right(NamedTuple):
         )
 
 
-_QUOTAS: Final = "gpuquotas clustergpuquotas"
+_QUOTAS: Final = f"{names.GPU_QUOTAS} {names.CLUSTER_GPU_QUOTAS}"
+_QUOTA_STATUSES: Final = f"{names.GPU_QUOTAS}/status {names.CLUSTER_GPU_QUOTAS}/status"
 _AUTHORITIES: Final = f"{names.ADMISSION_CA} {names.ADMISSION_TLS} {names.EXTENDER_CA} {names.EXTENDER_TLS}"
 _A, _E, _Q, _C, _N = (
     names.ADMISSION_SERVICE,
@@ -109,12 +110,12 @@ ALWAYS: Final = (
     RoleGrant(_Q, "", "replicationcontrollers", "list patch"),
     RoleGrant(_Q, "", "events", "get create patch"),
     RoleGrant(_Q, names.OWN_DOMAIN, _QUOTAS, "get list watch"),
-    RoleGrant(_Q, names.OWN_DOMAIN, "gpuquotas/status clustergpuquotas/status", "patch"),
+    RoleGrant(_Q, names.OWN_DOMAIN, _QUOTA_STATUSES, "patch"),
     RoleGrant(_Q, "", "configmaps", "get list watch create update delete", _OURS),
     RoleGrant(_Q, _LEASES, "leases", "create", _OURS),
     RoleGrant(_Q, _LEASES, "leases", "get update", _OURS, _Q),
     *(
-        RoleGrant(each, "", "configmaps", _FOLLOW, names.KUBE_SYSTEM, "gpuquota", "halfcard-quota-map", "quota-map")
+        RoleGrant(each, "", "configmaps", _FOLLOW, names.KUBE_SYSTEM, names.GPU_QUOTA_MAP, f"{_Q}-map", "quota-map")
         for each in (_A, _E, _Q)
     ),
     RoleGrant(

@@ -11,9 +11,9 @@ from extender.scheduler_api.scheduler_contact import CallerCertificate, Schedule
 from halfcard import names
 from halfcard.problems import printable
 
-from ..extender_errors import CLOSED, COPY, FIX_BY_FAILURE, LOGS, ExtenderError, read_error
 from ..finding import BROKEN, NOTE, WARNING, Check, FoundFault, several
 from ..snapshot import ABSENT, Snapshot
+from .extender_errors import CLOSED, COPY, FIX_BY_FAILURE, LOGS, ExtenderError, read_error
 
 _WORDS_CHARS: Final = 300
 _SOON: Final = timedelta(days=30)

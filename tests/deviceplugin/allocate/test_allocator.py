@@ -442,8 +442,11 @@ async def test_of_pods_bound_by_counts_those_that_fit_start_and_one_is_refused(w
     for name in "abc":
         world.bind(name, SHARE)
         world.admit(name)
+    with pytest.raises(RefusedError) as refused:
+        await world.start("c")
+    assert str(refused.value) == NO_ROOM
     found = await asyncio.gather(*(world.start(name) for name in "cba"), return_exceptions=True)
-    assert [str(each) for each in found if each] == [NO_ROOM]
+    assert [isinstance(each, RefusedError) for each in found] == [True, False, False]
 
 
 NO_ROOM: Final = (

@@ -22,7 +22,9 @@ _CALLED: Final = (
 _VERBS: Final = tuple([path[path.rindex("/") :] for path in _CALLED])
 
 COPY: Final = f"copy the Secret {names.SCHEDULER_TLS} again, by deploy/scheduler/copy-certificate.sh on its machine"
-_ADDRESS: Final = "let urlPrefix in the scheduler's configuration name the clusterIP of the Service halfcard-extender"
+_ADDRESS: Final = (
+    f"let urlPrefix in the scheduler's configuration name the clusterIP of the Service {names.EXTENDER_SERVICE}"
+)
 _SERVER_NAME: Final = "set serverName in the scheduler's configuration as in deploy/scheduler"
 CLOSED: Final = f"the extender closed the connection, most often because of the client certificate: {COPY}"
 LOGS: Final = "read the logs of the extender's replicas, and check that this machine's network reaches them"
