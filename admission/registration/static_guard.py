@@ -11,10 +11,11 @@ from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
 from halfcard import names
-from halfcard.claims import UNIT_MIB, WHOLE_CARD
-from halfcard.dialects import Dialects
+from halfcard.claims import MEMORY, UNIT_MIB, WHOLE_CARD
+from halfcard.dialects import ALL, Dialects
 from halfcard.dialects.dialect import MAX_AMOUNT
 from halfcard.dialects.hami import HAMI_WORDS
+from halfcard.dialects.memory_amount import MOST_UNITS
 from halfcard.dialects.vcuda import Vcuda
 from halfcard.problems import (
     CORES,
@@ -80,7 +81,11 @@ _NVIDIA: Final = (
 _BYTES: Final = f"a.exists(w, w.endsWith({_MEMORY}) && (variables.texts[i][w].endsWith('i') || a[w] >= {_MIB}))"
 
 GUARDED: Final = (
-    GuardedRule(QUANTITY, f"a.exists(w, !w.endsWith({_MEMORY}) && a[w] > {MAX_AMOUNT})", "use a smaller number"),
+    GuardedRule(
+        QUANTITY,
+        f"a.exists(w, !w.endsWith({_MEMORY}) && a[w] > variables.bytes[?w].orValue({MAX_AMOUNT}))",
+        "use a smaller number",
+    ),
     GuardedRule(
         MEMORY_UNITS, f"a.exists(w, w.endsWith({_MEMORY}) && a[w] > {_MOST_BYTES})", "use fewer: no card has 256 TiB"
     ),
@@ -123,8 +128,8 @@ GUARDED: Final = (
     ),
     GuardedRule(
         UNREPAIRED,
-        f"{_BYTES} || ({_hami('a')} && !({_GPU} in a))",
-        f"write memory in units of {UNIT_MIB} MiB, and {names.NVIDIA_GPU} beside other words of HAMi's",
+        f"{_BYTES} || a.exists(w, w in variables.bytes && a[w] >= {_MIB}) || ({_hami('a')} && !({_GPU} in a))",
+        f"write memory in units such as {UNIT_MIB} MiB, and {names.NVIDIA_GPU} beside other words of HAMi's",
     ),
 )
 """In the order of messages: unreadable amounts, mixed systems, then the rules of each system."""
@@ -202,7 +207,16 @@ _TEXTS: Final = (
 _NUMBER: Final = f"quantity(q).isInteger() ? quantity(q).asInteger() : {2**62}"
 """Kubernetes admits only whole amounts here: one that CEL cannot read as an integer is too large."""
 _GOT: Final = "variables.words.filter(w, w in t).map(w, w + '=' + t[w]).join(', ')"
+_MOST: Final = {
+    word: MOST_UNITS * unit.size * _MIB
+    for each in ALL
+    if not isinstance(each, Vcuda)
+    for word, unit in each.units.items()
+    if unit.counted == MEMORY
+}
+"""The most bytes of each resource of memory, except gpu-manager's; a large number of such a resource means bytes."""
 _READ: Final = {
+    "bytes": f"{{{', '.join(f'{_text(word)}: {most}' for word, most in sorted(_MOST.items()))}}}",
     "texts": _of_both_lists(f"object.spec.LIST.map(c, {_TEXTS})"),
     "asked": f"variables.texts.map(t, t.transformMap(w, q, {_NUMBER}))",
     "places": _of_both_lists("object.spec.LIST.transformList(n, c, 'spec.LIST[' + string(n) + '].resources.limits')"),
