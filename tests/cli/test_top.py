@@ -130,7 +130,7 @@ def test_something_else_that_answers_there_is_no_question_of_the_port(top: Top) 
 
 
 def test_many_nodes_that_hang_do_not_use_up_the_time_of_the_others(top: Top, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli.top, "_PATIENCE_S", 0.3)
+    monkeypatch.setattr(cli.top, "_PATIENCE_S", 1.5)  # enough for agents that answer, on a busy machine too
     hanging = {f"a{number:02}": HANGS for number in range(3 * cli.top._AT_ONCE)}
     printed = top({**hanging, **BOTH})
     assert [line.split()[0] for line in printed.out.splitlines()] == ["NODE", "gpu1", "gpu2", "cores"]
