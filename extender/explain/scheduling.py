@@ -12,36 +12,10 @@ from typing import Final
 from halfcard import names
 from halfcard.pod.reported_pod import ReportedPod
 
+from ..scheduler_api.call_errors import read_error
+
 _GATED: Final = "SchedulingGated"
 _SECONDS: Final = len("2026-01-01T00:00:00")
-
-_CALLS: Final = (
-    names.FILTER_PATH,
-    names.BIND_PATH,
-    names.PREEMPT_PATH,
-    names.GPU_ADMISSION_FILTER_PATH,
-    names.GPUSHARE_FILTER_PATH,
-    names.GPUSHARE_BIND_PATH,
-)
-
-_NO_TRUST: Final = (
-    "kube-scheduler does not accept the certificate of Halfcard's extender: compare caFile and serverName of its"
-    f" tlsConfig with the Secret {names.SCHEDULER_TLS}"
-)
-_NOT_TRUSTED: Final = (
-    "Halfcard's extender does not accept the client certificate of kube-scheduler: compare certFile and keyFile of its"
-    f" tlsConfig with the Secret {names.SCHEDULER_TLS}"
-)
-_NO_ANSWER: Final = (
-    "kube-scheduler gets no usable answer from Halfcard's extender: halfcard doctor. If a replica is ready, compare"
-    f" certFile and keyFile of the scheduler's tlsConfig with the Secret {names.SCHEDULER_TLS}"
-)
-_LOOK_FOR: Final = (
-    (("x509:",), _NO_TRUST),
-    (("remote error: tls:", "EOF", "connection reset", "broken pipe", "closed"), _NOT_TRUSTED),
-    (("",), _NO_ANSWER),
-)
-"""What an error of a call to the extender means: the first row of which a word is in the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +111,8 @@ def _unserved(pod: ReportedPod, served: Collection[str]) -> Iterator[str]:
 
 
 def _meaning(message: str) -> str:
-    if not any(call in message for call in _CALLS):
-        return ""
-    return next(meaning for words, meaning in _LOOK_FOR if any(word in message for word in words))
+    error = read_error(message)
+    return f"kube-scheduler's call to Halfcard's extender failed: {error.fix}" if error else ""
 
 
 def _untried(pod: ReportedPod, traces: SchedulerTraces) -> str:

@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from certs.certificate_checks import certificates
+from extender.scheduler_api.call_errors import CLOSED, COPY, FIX_BY_FAILURE, LOGS, ExtenderError, read_error
 from extender.scheduler_api.scheduler_contact import CallerCertificate, SchedulerContact, contact_on
 from halfcard import names
 from halfcard.problems import printable
 
 from ..finding import BROKEN, NOTE, WARNING, Check, FoundFault, several
 from ..snapshot import ABSENT, Snapshot
-from .extender_errors import CLOSED, COPY, FIX_BY_FAILURE, LOGS, ExtenderError, read_error
 
 _WORDS_CHARS: Final = 300
 _SOON: Final = timedelta(days=30)

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from cli.diagnosis.scheduler.extender_errors import read_error
+from extender.scheduler_api.call_errors import read_error
 
 URL: Final = "https://10.96.34.56:443/scheduler/filter"
 FIXES: Final[dict[str, tuple[str, str]]] = {
