@@ -6,8 +6,8 @@ PY := .venv/bin/python
 export PYTHON
 
 .PHONY: help demo test lint format bench bench-extender bench-agent bench-packing fuzz cluster-tools \
-	test-cluster test-node test-oldest soak load bench-cluster bench-quota bench-starts lock clean environment environment-dev \
-	image release chart docs test-upgrade environment-docs
+	test-isolation test-cluster test-node test-oldest soak load bench-cluster bench-quota bench-starts lock clean environment \
+	environment-dev image release chart docs test-upgrade environment-docs
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,7 +16,10 @@ demo: environment ## good and bad pods against the real service, step by step (u
 	@$(PY) -m cli demo
 
 test: environment-dev ## run the tests that need no cluster
-	@$(PY) -m pytest tests --ignore=tests/cluster --ignore=tests/node --numprocesses=auto --maxprocesses=8 --dist=loadfile
+	@$(PY) -m pytest tests --ignore=tests/cluster --ignore=tests/node --ignore=tests/isolation --numprocesses=auto --maxprocesses=8 --dist=loadfile
+
+test-isolation: environment-dev ## test the isolation library, with kills at random moments (Linux, gcc)
+	@$(PY) -m pytest tests/isolation
 
 lint: environment-dev ## check style, format, types and layers
 	@$(PY) -m ruff check .

@@ -54,6 +54,8 @@ grant         the cards, limits and files of a slot, written at PreStartContaine
 advertise     publish devices to kubelet, and inventory and capacity to the node object
 adopt         take over the pods that another device plugin started
 container limits  the file in which a container and its isolation library read what it may use
+account       the file in which a container's processes write what they use of their cards (`isolation/`)
+control file  the read-only file in which the agent tells the isolation library limits and what it measured
 
 Quota
 

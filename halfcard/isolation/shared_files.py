@@ -1,0 +1,119 @@
+"""Writes and reads the two files that a container's processes share with the agent, byte by byte as
+`isolation/shared_files.h` describes them.
+
+The account is written by tenants: any bytes are possible, and what it says is a claim. Numbers are of this machine.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+VERSION: Final = 1
+MOST_CARDS: Final = 16
+MOST_PROCESSES: Final = 256
+NO_LIMIT: Final = 2**64 - 1
+
+_HEAD: Final = struct.Struct("=8sQ48x")
+_CARD_HEAD: Final = struct.Struct("=3Q40x")
+_ROW: Final = struct.Struct("=6Q16x")
+_CONTROL: Final = struct.Struct("=16s6Q")
+_EXCESS: Final = struct.Struct("=2Q")
+_ACCOUNT_MAGIC: Final = b"Haccount"
+_CONTROL_MAGIC: Final = b"Hcontrol"
+_CARD_SIZE: Final = _CARD_HEAD.size + MOST_PROCESSES * _ROW.size
+_CONTROL_SIZE: Final = _CONTROL.size + MOST_PROCESSES * _EXCESS.size
+ACCOUNT_SIZE: Final = _HEAD.size + MOST_CARDS * _CARD_SIZE
+CONTROL_SIZE: Final = _HEAD.size + MOST_CARDS * _CONTROL_SIZE
+_PID_SHIFT: Final = 42
+
+
+class BrokenAccountError(ValueError):
+    """An account is not what the agent wrote for its container: where, got, rule, fix."""
+
+
+class AccountRow(NamedTuple):
+    """What one process says that it uses of one card; `owner` names the process."""
+
+    owner: int
+    bytes: int = 0
+    refused: int = 0
+    launches: int = 0
+    gpu_ns: int = 0
+    throttled_ns: int = 0
+
+    @property
+    def pid(self) -> int:
+        """The pid that the container sees."""
+        return self.owner >> _PID_SHIFT
+
+
+class AccountCard(NamedTuple):
+    """The rows by their place; `holder` names the process that holds the lock, 0 for none."""
+
+    holder: int
+    recovered: int
+    rows: dict[int, AccountRow]
+
+
+class Excess(NamedTuple):
+    """Memory that a process uses and its row does not show."""
+
+    owner: int
+    bytes: int
+
+
+class CardControl(NamedTuple):
+    """The limits of one card; cores in 1/1000 of the card, `correction` in 1/1000 of measured times."""
+
+    uuid: bytes
+    memory: int = NO_LIMIT
+    share: int = NO_LIMIT
+    ceiling: int = NO_LIMIT
+    spare: int = 0
+    correction: int = 1000
+    context: int = 0
+    excess: tuple[Excess, ...] = ()
+
+
+def new_account() -> bytes:
+    return _HEAD.pack(_ACCOUNT_MAGIC, VERSION).ljust(ACCOUNT_SIZE, b"\0")
+
+
+def read_account(data: bytes, where: str) -> tuple[AccountCard, ...]:
+    """Parses an account that any tenant may have written; `where` names it in the error.
+
+    Raises:
+        BrokenAccountError: the file was cut, or is not an account of this version.
+    """
+    if len(data) != ACCOUNT_SIZE:
+        raise _broken(where, f"{len(data)} bytes", f"an account has {ACCOUNT_SIZE}")
+    magic, version = _HEAD.unpack_from(data)
+    if (magic, version) != (_ACCOUNT_MAGIC, VERSION):
+        raise _broken(where, f"{magic!r} {version}", f"an account begins with {_ACCOUNT_MAGIC!r} {VERSION}")
+    return tuple([_account_card(data, _HEAD.size + at * _CARD_SIZE) for at in range(MOST_CARDS)])
+
+
+def _broken(where: str, got: str, rule: str) -> BrokenAccountError:
+    return BrokenAccountError(f"{where}: got {got}; {rule}; restart the container, which gives it a new account")
+
+
+def _account_card(data: bytes, start: int) -> AccountCard:
+    holder, rows_used, recovered = _CARD_HEAD.unpack_from(data, start)
+    first = start + _CARD_HEAD.size
+    rows = data[first : first + min(rows_used, MOST_PROCESSES) * _ROW.size]
+    found = {at: AccountRow(*row) for at, row in enumerate(_ROW.iter_unpack(rows)) if row[0]}
+    return AccountCard(holder, recovered, found)
+
+
+def write_control(cards: Sequence[CardControl]) -> bytes:
+    """Returns the whole file; at most MOST_CARDS cards, in the order of the account."""
+    head = _HEAD.pack(_CONTROL_MAGIC, VERSION)
+    return b"".join([head, *map(_written, cards)]).ljust(CONTROL_SIZE, b"\0")
+
+
+def _written(card: CardControl) -> bytes:
+    *numbers, excess = card
+    written = [_CONTROL.pack(*numbers), *(_EXCESS.pack(*each) for each in excess)]
+    return b"".join(written).ljust(_CONTROL_SIZE, b"\0")

@@ -1,0 +1,31 @@
+/* Counts the memory of one card that the processes of a container use, so that they never use more than their limit.
+ *
+ * Laws, for any interleaving of any number of processes and threads, of which each may be killed at any instruction:
+ *   - what was taken and not given back by processes that live is never more than the limit;
+ *   - memory is refused only if it does not fit beside what living processes have taken;
+ *   - a dead process neither holds memory nor blocks the others: the next process that needs it takes both.
+ */
+#ifndef HALFCARD_ACCOUNT_H
+#define HALFCARD_ACCOUNT_H
+
+#include "shared_files.h"
+#include "process.h"
+
+/* The account of one card as one process sees it. */
+typedef struct {
+    account_card *card;
+    const control_card *control;
+    process_name self;
+    account_row *row; /* NULL until the process takes memory */
+} account;
+
+/* Takes this many bytes before the driver is asked for them. Returns 0, and takes nothing, where they do not fit. */
+int account_take(account *mine, uint64_t bytes);
+
+/* Gives bytes back that were taken, after the driver has freed them or has refused to allocate them. */
+void account_give(account *mine, uint64_t bytes);
+
+/* Returns how much all processes of the container use; frees the rows of dead ones. */
+uint64_t account_used(account *mine);
+
+#endif
