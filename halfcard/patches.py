@@ -16,9 +16,6 @@ class PatchOperation(NamedTuple):
     pointer: Pointer
     value: Any = None
 
-    def under(self, root: Pointer) -> PatchOperation:
-        return PatchOperation(self.op, root + self.pointer, self.value)
-
     def as_json(self) -> dict[str, Any]:
         operation: dict[str, Any] = {"op": self.op, "path": json_pointer(self.pointer)}
         return operation if self.op == "remove" else operation | {"value": self.value}

@@ -49,9 +49,6 @@ class Cgroups:
         tops = [folder / each.name for each in _folders_in(folder) if container_in(each.name) == container]
         return tuple(sorted({pid for top in (tops if container else [folder]) for pid in _pids_below(top)} - {0}))
 
-    def has_processes(self, pod: str) -> bool:
-        return pod in self.pods_with_processes({pod})
-
     def pods_with_processes(self, pods: Collection[str]) -> frozenset[str]:
         """Returns the pods with a live process, and those for which that is unknown."""
         asked = frozenset(pods)

@@ -66,12 +66,6 @@ def test_an_operation_has_only_the_fields_of_its_kind() -> None:
     ]
 
 
-def test_a_change_can_be_moved_under_a_root() -> None:
-    assert PatchOperation("add", ("metadata",), {}).under(("spec", "template")) == PatchOperation(
-        "add", ("spec", "template", "metadata"), {}
-    )
-
-
 @given(st.sampled_from(["add", "replace", "remove"]), st.lists(keys, max_size=4), st.integers())
 def test_a_change_is_read_back_from_its_json(op: Any, parts: list[str], value: int) -> None:
     change = PatchOperation(op, tuple(parts), None if op == "remove" else value)

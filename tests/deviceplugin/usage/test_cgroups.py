@@ -149,32 +149,32 @@ def test_a_process_has_an_owner_until_it_ends(machine: Machine) -> None:
 def test_a_pod_is_alive_as_long_as_one_of_its_processes(machine: Machine) -> None:
     machine.run(10, cgroupfs(UID, ID))
     machine.run(11, cgroupfs(UID, SECOND))
-    assert machine.cgroups.has_processes(UID)
+    assert machine.cgroups.pods_with_processes({UID})
     machine.end(10, cgroupfs(UID, ID))
-    assert machine.cgroups.has_processes(UID)
+    assert machine.cgroups.pods_with_processes({UID})
     machine.end(11, cgroupfs(UID, SECOND))
-    assert not machine.cgroups.has_processes(UID)
+    assert not machine.cgroups.pods_with_processes({UID})
 
 
 def test_a_pod_without_a_folder_is_dead_even_if_it_was_the_only_one(machine: Machine) -> None:
     machine.run(10, cgroupfs(UID, ID))
-    assert machine.cgroups.has_processes(UID)
+    assert machine.cgroups.pods_with_processes({UID})
     machine.end(10, cgroupfs(UID, ID))
     machine.remove(f"kubepods/burstable/pod{UID}")
-    assert not machine.cgroups.has_processes(UID)
+    assert not machine.cgroups.pods_with_processes({UID})
 
 
 def test_a_process_is_alive_even_if_the_runtime_put_it_elsewhere_than_kubelet(machine: Machine) -> None:
     machine.group(systemd(UID))
     name = UID.replace("-", "_")
     machine.run(10, f"system.slice/containerd.service/kubepods-besteffort-pod{name}.slice:cri-containerd:{ID}")
-    assert machine.cgroups.has_processes(UID)
+    assert machine.cgroups.pods_with_processes({UID})
 
 
 def test_a_process_that_only_its_folder_shows_is_alive(machine: Machine) -> None:
     """The kernel shows it as 0: it is in a pid namespace that the agent cannot see."""
     machine.group(cgroupfs(UID, ID), 0)
-    assert machine.cgroups.has_processes(UID)
+    assert machine.cgroups.pods_with_processes({UID})
     assert machine.cgroups.pids(UID) == ()
 
 
@@ -190,7 +190,7 @@ def test_if_no_pod_is_visible_every_pod_counts_as_alive(machine: Machine) -> Non
 
 def test_without_the_file_systems_every_pod_counts_as_alive(tmp_path: Path) -> None:
     cgroups = Cgroups(tmp_path / "none", tmp_path / "neither")
-    assert cgroups.has_processes(UID) and cgroups.pids(UID) == () and cgroups.owner(1) is None
+    assert cgroups.pods_with_processes({UID}) and cgroups.pids(UID) == () and cgroups.owner(1) is None
 
 
 def test_this_machines_own_files_can_be_read() -> None:
