@@ -18,6 +18,7 @@ NOT_STARTED: Final = (
     "pod-unscheduled",
     "image-missing",
     "process-crashes",
+    "process-starting",
 )
 """Why no container of a process runs."""
 

@@ -11,7 +11,7 @@ from halfcard.exit_codes import MEANINGS
 from halfcard.problems import printable
 
 from ..causes import NOT_ON_NODE, NOT_STARTED
-from ..finding import BROKEN, Check, FoundFault
+from ..finding import BROKEN, Check, FoundFault, several
 from ..own_objects import ContainerState, OwnPod
 from ..snapshot import Snapshot
 
@@ -83,11 +83,25 @@ def _unscheduled(snapshot: Snapshot) -> Iterator[FoundFault]:
             yield FoundFault(_where(pod), printable(pod.unscheduled, _WORDS_CHARS), fix, command, pod.subject)
 
 
+def _starting(snapshot: Snapshot) -> Iterator[FoundFault]:
+    """Checks processes of which no pod is ready yet: while one is, a pod that starts is a rollout."""
+    ready = {pod.account for pod in snapshot.own_pods if pod.is_ready}
+    young = [pod for pod in _unready(snapshot) if pod.account not in ready and not _says_why(pod)]
+    for account in sorted({pod.account for pod in young if snapshot.now - pod.since <= _STARTS_WITHIN}):
+        pods = [pod for pod in young if pod.account == account]
+        got = f"{several([pod.name for pod in pods], 'pod')} starting{_waiting(pods[0].container)}"
+        fix = f"wait for them; if their image {pods[0].container.image} is on no node and in no registry, import it"
+        yield FoundFault(f"{account} in {names.NAMESPACE}", got, fix, "halfcard doctor --wait 120", account)
+
+
+def _says_why(pod: OwnPod) -> bool:
+    """Returns whether another check reports its state."""
+    return pod.container.waits in _NO_IMAGE or _has_crashed(pod.container) or bool(pod.unscheduled)
+
+
 def _not_ready(snapshot: Snapshot) -> Iterator[FoundFault]:
-    """Checks pods whose state does not say more: those have a check of their own."""
     for pod in _unready(snapshot):
-        says_more = pod.container.waits in _NO_IMAGE or _has_crashed(pod.container) or pod.unscheduled
-        if not says_more and snapshot.now - pod.since > _STARTS_WITHIN:
+        if not _says_why(pod) and snapshot.now - pod.since > _STARTS_WITHIN:
             got = f"not ready since {pod.since:%Y-%m-%dT%H:%M:%SZ}"
             yield FoundFault(_where(pod), f"{got}{_waiting(pod.container)}", *_where_to_read(pod), pod.subject)
 
@@ -126,6 +140,14 @@ CHECKS: Final[tuple[Check, ...]] = (
         "the scheduler finds a node for each pod of Halfcard",
         "Otherwise its task is not done.",
         _unscheduled,
+    ),
+    Check(
+        "process-starting",
+        BROKEN,
+        "a replica of each process of Halfcard is ready",
+        "For up to two minutes its pods are only starting: its task is not done yet.",
+        _starting,
+        unless=(*NOT_ON_NODE, "right-missing"),
     ),
     Check(
         "process-not-ready",

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
-from cli.diagnosis.own_objects import ContainerState, MissingRight, Taint, TaintToleration
+from cli.diagnosis.own_objects import ContainerState, MissingRight, OwnPod, Taint, TaintToleration
 from cli.diagnosis.processes.expected_rights import ALWAYS
 from cli.diagnosis.snapshot import ABSENT, NodeSystem, Probe, Snapshot
 from halfcard import names
@@ -45,6 +45,11 @@ def stuck(account: str, *, of: Snapshot = ALL, unscheduled: str = "", **state: A
     place = "" if unscheduled else "gpu-1"
     pod = own_pod(account, is_ready=False, since=LATER, container=container, unscheduled=unscheduled, node=place)
     return process(account, pod, of=of)
+
+
+def starting(account: str) -> OwnPod:
+    container = ContainerState(image=IMAGE, waits="ContainerCreating")
+    return own_pod(account, is_ready=False, since=NOW - timedelta(seconds=40), container=container, node="gpu-1")
 
 
 def unserved(snapshot: Snapshot) -> Snapshot:
@@ -234,6 +239,16 @@ PROCESSES: Final[Faults] = {
         process(CERTS, own_pod(CERTS, is_ready=False, since=LATER), of=ALL),
         "process-not-ready",
         CERTS,
+    ),
+    "the webhook is only starting": (
+        unserved(process(ADMISSION, starting(ADMISSION), of=ALL)),
+        "process-starting",
+        f"1 pod ({ADMISSION}-x) starting: ContainerCreating",
+    ),
+    "the certificate controller is only starting": (
+        process(CERTS, starting(CERTS), of=ALL),
+        "process-starting",
+        "starting: ContainerCreating",
     ),
     "a container waits for its Secret": (
         unserved(stuck(ADMISSION, waits="ContainerCreating")),

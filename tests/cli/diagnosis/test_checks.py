@@ -586,8 +586,8 @@ HARMLESS: Final[dict[str, Snapshot]] = {
     "HAMi's scheduler is scaled to zero": with_workload(HAMI._replace(is_off=True)),
     "NVIDIA's plugin is kept off our nodes": with_workload(NVIDIA),
     "a peer's plugin serves what ours does not": with_workload(NVIDIA._replace(images=("k8s-gpushare-plugin:v2",))),
-    "a pod of ours is just starting": replace(
-        HEALTHY, own_pods=(*HEALTHY.own_pods, own_pod(EXTENDER, is_ready=False, since=NOW))
+    "a pod of ours is just starting beside a ready one": replace(
+        HEALTHY, own_pods=(*HEALTHY.own_pods, own_pod(EXTENDER), own_pod(EXTENDER, is_ready=False, since=NOW))
     ),
     "the settings are older than the pods": replace(HEALTHY, settings_changed=NOW - 2 * DAY, settings_hash="other"),
     "the settings were changed back": replace(HEALTHY, settings_changed=LATER),
