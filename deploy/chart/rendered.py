@@ -16,6 +16,8 @@ kind: Namespace
 metadata:
   name: {names.NAMESPACE}
 """
+_PULLED: Final = "--set=image.pullPolicy=IfNotPresent"
+"""Kustomize may name a registry."""
 
 
 class CannotRenderError(Exception):
@@ -23,7 +25,7 @@ class CannotRenderError(Exception):
 
 
 def manifests(helm: str, chart: Path) -> str:
-    command = [helm, "template", "halfcard", str(chart), f"--namespace={names.NAMESPACE}", "--no-hooks"]
+    command = [helm, "template", "halfcard", str(chart), f"--namespace={names.NAMESPACE}", "--no-hooks", _PULLED]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError:

@@ -11,6 +11,10 @@ export KUBECONFIG="${KUBECONFIG:-/etc/kubernetes/admin.conf}"
 mkdir -p "$folder"
 entries=$(kubectl -n halfcard-system get secret halfcard-scheduler-tls -o 'jsonpath={.data.ca\.crt} {.data.tls\.key} {.data.tls\.crt}')
 set -- $entries
+if test $# -ne 3; then
+  echo "the Secret halfcard-system/halfcard-scheduler-tls is not filled yet: is halfcard-certs running? halfcard doctor" >&2
+  exit 1
+fi
 for file in ca.crt tls.key tls.crt; do
   echo "$1" | base64 -d >"$folder/$file.new"
   test -s "$folder/$file.new"

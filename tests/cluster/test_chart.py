@@ -258,6 +258,24 @@ def test_an_image_is_named_by_tag_or_by_digest() -> None:
     assert _images({"image": {"repository": "r.example/h", "digest": digest}}) == {f"r.example/h@{digest}"}
 
 
+@pytest.mark.parametrize(
+    ("image", "policy"),
+    [
+        ({}, "Never"),
+        ({"tag": "1"}, "Never"),
+        ({"repository": "r.example/h"}, "IfNotPresent"),
+        ({"pullPolicy": "Always"}, "Always"),
+        ({"repository": "r.example/h", "pullPolicy": "Never"}, "Never"),
+    ],
+)
+def test_an_image_without_a_registry_is_not_pulled(image: Mapping[str, str], policy: str) -> None:
+    assert _pull_policies({"image": image}) == {policy}
+
+
+def _pull_policies(values: Mapping[str, Any]) -> set[str]:
+    return {value for item in objects(values) for name, value in _entries(item) if name == "imagePullPolicy"}
+
+
 def test_every_image_is_halfcards_from_the_repository_in_the_values() -> None:
     """All options are on: an installation without a network has no other images."""
     elsewhere = {"repository": "r.example/h", "tag": "1", "pullPolicy": "Never"}

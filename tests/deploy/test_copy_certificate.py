@@ -78,3 +78,11 @@ def test_no_file_changes_if_the_secret_cannot_be_read(machine: Machine, fault: s
     machine.shell.program("kubectl", fault)
     assert machine.copy().returncode != 0
     assert {name: text for name, text in machine.files().items() if not name.endswith(".new")} == FIRST
+
+
+@pytest.mark.parametrize("printed", ["", "Y2E=", "Y2E= a2V5"])
+def test_a_secret_that_is_not_filled_yet_is_named(machine: Machine, printed: str) -> None:
+    machine.shell.program("kubectl", f"echo '{printed}'")
+    done = machine.copy()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "halfcard-scheduler-tls is not filled yet: is halfcard-certs running? halfcard doctor" in done.stderr

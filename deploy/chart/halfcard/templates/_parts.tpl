@@ -26,6 +26,12 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Without a registry an image can only be imported. Kubelet pulls it again for minutes after a failed attempt, even if it was imported meanwhile. */}}
+{{- define "halfcard.pullPolicy" -}}
+{{- $own := hasPrefix "halfcard.dev/" .Values.image.repository -}}
+{{ .Values.image.pullPolicy | default (ternary "Never" "IfNotPresent" $own) }}
+{{- end -}}
+
 {{- define "halfcard.labels" -}}
 app.kubernetes.io/name: {{ . }}
 app.kubernetes.io/part-of: halfcard
