@@ -60,7 +60,11 @@ def _extender(arguments: argparse.Namespace, log: Log) -> Main:
 
 def extender_options(settings: Settings) -> ExtenderOptions:
     return ExtenderOptions(
-        settings.enabled_dialects(), settings.capacity_rules(), settings.packing, settings.evict_for_cards
+        settings.enabled_dialects(),
+        settings.capacity_rules(),
+        settings.packing,
+        settings.evict_for_cards,
+        settings.served_schedulers(),
     )
 
 

@@ -19,12 +19,14 @@ class ExtenderOptions:
     Attributes:
         packing: the policy for pods that name none.
         evicts: whether pods are evicted for pods of higher priority that find no card.
+        schedulers: those that call the extender.
     """
 
     dialects: Dialects
     capacity_rules: CapacityRules
     packing: str
     evicts: bool
+    schedulers: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from .packing.policy_refresh import PolicyRefresh
 from .packing.workload_stats import WorkloadStats
 from .refused.preemption_advice import PreemptionAdvice
 from .refused.requeue import Requeue
+from .refused.untried_pods import UntriedPods
 from .scheduler_api.answer_cache import AnswerCache
 from .scheduler_api.contact_log import ContactLog
 from .scheduler_api.contact_publisher import ContactPublisher
@@ -92,6 +93,9 @@ class Extender:
         self._advice = self._preemption_advice()
         self._binder = Binder(self.state, self._calls, self._bind_rules(), self._budgets)
         self._requeue = Requeue(self.state, self.answers, self._calls, self._budgets)
+        self._untried = UntriedPods(
+            access, self.state, self._calls, log, options.schedulers, self._leadership.may_decide, utc_now
+        )
 
     def _policy_refresh(self) -> PolicyRefresh:
         return PolicyRefresh(
@@ -174,6 +178,7 @@ class Extender:
             ("adapt packing policies", self._refresh.adapt),
             ("advise on preemption", self._advice.run),
             ("requeue pods", self._requeue.run),
+            ("report pods that no scheduler tries", self._untried.run),
         )
         async with run_in_background((*own, *jobs), self._log):
             await serve(

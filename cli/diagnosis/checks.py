@@ -11,7 +11,7 @@ from .finding import Check, Finding, FoundFault
 from .nodes import agents, node_cards, node_health, node_versions, peer_programs
 from .processes import own_services, process_pods, process_rights, process_settings, process_workloads
 from .quotas import gpu_quota_checks, native_quota_checks
-from .scheduler import extender_calls, scheduler_checks
+from .scheduler import extender_calls, scheduler_checks, waiting_pods
 from .snapshot import Snapshot
 from .webhooks import refused_workloads, webhook_answers, webhook_registration
 
@@ -31,6 +31,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *served_certificates.CHECKS,
     *scheduler_checks.CHECKS,
     *extender_calls.CHECKS,
+    *waiting_pods.CHECKS,
     *agents.CHECKS,
     *node_cards.CHECKS,
     *pod_records.CHECKS,

@@ -95,7 +95,7 @@ def _whole(amount: object) -> int:
         return 0
 
 
-def pod_snapshots(state: State, pods: Mapping[str, ReportedPod]) -> Iterator[PodSnapshot]:
+def pod_snapshots(state: State, pods: Mapping[str, ReportedPod], now: datetime) -> Iterator[PodSnapshot]:
     """Yields the pods that checks use; `pods` are all, by uid."""
     for uid, pod in pods.items():
         facts = state.pod(uid)
@@ -106,7 +106,7 @@ def pod_snapshots(state: State, pods: Mapping[str, ReportedPod]) -> Iterator[Pod
                 f"{pod.meta.namespace}/{pod.meta.name}",
                 pod.node,
                 pod.meta.creation_timestamp or "",
-                (pod.spec and pod.spec.scheduler_name) or names.DEFAULT_SCHEDULER,
+                pod.scheduler,
                 pod.is_mirror,
                 facts is not None and facts.bound().named is not None,  # it has a record, valid or not
                 asks,
@@ -114,6 +114,7 @@ def pod_snapshots(state: State, pods: Mapping[str, ReportedPod]) -> Iterator[Pod
                 facts is not None and _by_agent(facts),
                 tuple(sorted(facts.asks)) if facts is not None else (),
                 _refusal(pod),
+                pod.waits_untried(now),
             )
 
 

@@ -67,6 +67,7 @@ class PodSnapshot(NamedTuple):
         by_agent: whether our agent wrote its record, because its scheduler did not call the extender.
         resources: the GPU resources that it requests.
         message: why its scheduler has not bound it, in the scheduler's words.
+        is_untried: whether no scheduler has tried it, though one should have by now.
     """
 
     title: str
@@ -80,6 +81,7 @@ class PodSnapshot(NamedTuple):
     by_agent: bool = False
     resources: tuple[str, ...] = ()
     message: str = ""
+    is_untried: bool = False
 
     @property
     def is_past_extender(self) -> bool:

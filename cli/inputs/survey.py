@@ -153,7 +153,7 @@ async def _of_nodes_and_pods(reader: Reader, settings: Settings, now: datetime) 
     pods = {each.meta.uid: each for each in await reader.must(f"{_CORE}/pods", ReportedPod, left_out)}
     for pod in pods.values():
         state.put_pod(pod)
-    seen: tuple[PodSnapshot, ...] = tuple(observations.pod_snapshots(state, pods))
+    seen: tuple[PodSnapshot, ...] = tuple(observations.pod_snapshots(state, pods, now))
     return {
         "nodes": tuple(observations.node_snapshot(node, clocks.get(node["metadata"]["name"])) for node in nodes),
         "pods": seen,

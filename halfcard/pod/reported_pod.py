@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -10,6 +11,8 @@ from .. import names
 from .stored_pod import Status, StoredPod
 
 _SCHEDULED: Final = "PodScheduled"
+_PATIENCE: Final = timedelta(seconds=60)
+"""A scheduler tries a new pod within seconds, unless thousands wait."""
 
 
 class PodCondition(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -36,3 +39,10 @@ class ReportedPod(StoredPod, frozen=True, rename="camel"):
         """Returns what the scheduler said when it last found no node; None if it said nothing."""
         conditions = (self.status and self.status.conditions) or ()
         return next((each for each in conditions if each.type == _SCHEDULED and each.status == "False"), None)
+
+    def waits_untried(self, now: datetime) -> bool:
+        """Returns whether a scheduler should have tried the pod by now; no scheduler tries a pod with a gate."""
+        created = self.meta.creation_timestamp
+        if self.node or self.gates or self.is_over or self.refusal is not None or self.meta.deletion_timestamp:
+            return False
+        return created is not None and datetime.fromisoformat(created) + _PATIENCE <= now

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from cli.__main__ import main
 from devcluster.control_plane.pki import ClusterAuthority
 from devcluster.objects import Object
+from extender.refused.untried_pods import UntriedPods
 from halfcard import names
+from halfcard.pod.stored_pod import StoredPod
+from kube.api.calls import ApiCalls
+from kube.api.kubeconfig import from_kubeconfig
+from serving.log import Log
 from tests.builders import PodBuilder, pod
+from tests.extender.populated import state_of
 
 from .manifests import complete, workload
-from .site import Site
+from .site import NO_SCHEDULER, Site
 
 AMOUNTS: Final = {names.VCUDA_CORE: 30, names.VCUDA_MEMORY: 20}
 SHARE: Final = pod("train").container(limits=AMOUNTS)
@@ -187,3 +195,18 @@ def test_a_member_with_the_named_role_may_do_what_was_refused(site: Site, capsys
     binding = ("create", "clusterrolebinding", "mia-inspects", "--clusterrole=halfcard-inspect")
     site.cluster.kubectl(*binding, f"--user={said.split('--user=')[1].split()[0]}")
     site.cluster.wait_until(lambda: set(codes().values()) <= {0, 1}, what="the role to count")
+
+
+async def test_a_pod_that_no_scheduler_tries_gets_an_event_by_the_rights_of_the_extender(site: Site) -> None:
+    stored = site.create_unscheduled(SHARE)
+    access = from_kubeconfig(site.extender.account.kubeconfig)
+    state = state_of([], [msgspec.convert(stored, StoredPod)])
+    calls, later = ApiCalls(access), datetime.now(UTC) + timedelta(hours=1)
+    untried = UntriedPods(access, state, calls, Log(), frozenset({"default-scheduler"}), lambda: True, lambda: later)
+    await untried.report()
+    await untried.report()
+    calls.close()
+    events = site.cluster.request("GET", f"/api/v1/namespaces/{site.namespace}/events").must()["items"]
+    (event,) = [each for each in events if each["reason"] == "NoScheduler"]
+    assert event["involvedObject"]["uid"] == stored["metadata"]["uid"]
+    assert f'got "{NO_SCHEDULER}"' in event["message"]

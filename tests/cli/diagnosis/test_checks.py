@@ -368,6 +368,16 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "pods-unrecorded",
         "1 pod (team/older)",
     ),
+    "kube-scheduler does not run": (
+        with_pods(pod(node="", is_recorded=False, is_untried=True)),
+        "scheduler-silent",
+        "scheduler default-scheduler: it has not tried 1 pod (team/work)",
+    ),
+    "pods name a scheduler that does not exist": (
+        with_pods(*(pod(name, node="", scheduler="volcano", is_untried=True) for name in "ab")),
+        "scheduler-absent",
+        "scheduler volcano: it has not tried 2 pods (team/a, team/b)",
+    ),
     "another scheduler bound it": (
         with_pods(pod(scheduler="own", is_recorded=False)),
         "scheduler-foreign",

@@ -80,7 +80,7 @@ def test_a_pod_is_reduced_to_its_requests_and_its_record(built: PodBuilder, expe
     stored = msgspec.convert(manifest, ReportedPod)
     state = State(Dialects(), CapacityRules())
     state.put_pod(stored)
-    found = [(each.asks, each.is_recorded, each.forged) for each in pod_snapshots(state, {"u": stored})]
+    found = [(each.asks, each.is_recorded, each.forged) for each in pod_snapshots(state, {"u": stored}, NOON)]
     assert found == ([] if expected is None else [expected])
 
 
@@ -90,7 +90,7 @@ def seen(built: PodBuilder, **status: Any) -> PodSnapshot:
     stored = msgspec.convert(manifest | {"status": status}, ReportedPod)
     state = State(Dialects(), CapacityRules())
     state.put_pod(stored)
-    (found,) = pod_snapshots(state, {"u": stored})
+    (found,) = pod_snapshots(state, {"u": stored}, NOON)
     return found
 
 
@@ -114,6 +114,15 @@ def test_a_waiting_pod_has_the_words_of_its_scheduler() -> None:
     assert seen(SHARE, phase="Pending", conditions=[{**conditions[1], "message": None}]).message == ""
     assert seen(SHARE, phase="Pending").message == ""
     assert seen(SHARE.specified(nodeName="n"), conditions=conditions).message == ""
+
+
+def test_a_pod_that_no_scheduler_tries_is_noticed_after_a_minute() -> None:
+    times = {"2026-11-21T11:59:00Z": True, "2026-11-21T11:59:01Z": False}
+    found = {
+        when: seen(pod("p").asks(core=50, memory=20).created("team", creationTimestamp=when)).is_untried
+        for when in times
+    }
+    assert found == times
 
 
 # --- other objects ---------------------------------------------------------------------------------------------------
