@@ -109,7 +109,8 @@ class Agent:
         return WatchedObject(access, f"/api/v1/namespaces/{namespace}/configmaps", name, self._stale.set)
 
     def _context(self) -> NodeContext:
-        descriptions = NvidiaDescriptions([Path(folder) for folder in names.CDI_FOLDERS])
+        folders = () if self._paths.by_symlinks else names.CDI_FOLDERS  # a runtime without CDI reads no description
+        descriptions = NvidiaDescriptions([Path(folder) for folder in folders])
         return NodeContext(
             listed_devices=self._holders.listed_devices,
             pods_with_ids=self._holders.pods_with_ids,
@@ -130,7 +131,10 @@ class Agent:
         if not self._paths.by_symlinks:
             return CdiInjector()
         return SymlinkInjector(
-            self._paths.devices, self._slots.folder, lambda: [card.index for card in self._view.node().cards]
+            self._paths.devices,
+            self._slots.folder,
+            lambda: [card.index for card in self._view.node().cards],
+            () if self._gpus.is_made_up else names.CUDA_DEVICE_FILES,
         )
 
     # --- what is seen -------------------------------------------------------------------------------------------------

@@ -143,7 +143,9 @@ VOLCANO_TOTAL_VARIABLE: Final = "VOLCANO_GPU_MEMORY_TOTAL"
 ALIYUN_CONTAINER_VARIABLE: Final = "ALIYUN_COM_GPU_MEM_CONTAINER"
 SLOT_RECORD: Final = "halfcard.dev/holder"  # within our descriptions of devices: whose they are
 DEVICE_FILES: Final = "/dev/nvidia"  # and everything that begins so
-SHARED_DEVICE_FILES: Final = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
+CUDA_DEVICE_FILES: Final = ("/dev/nvidiactl", "/dev/nvidia-uvm")
+"""Without one of these a container starts, and CUDA does not."""
+SHARED_DEVICE_FILES: Final = (*CUDA_DEVICE_FILES, "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
 TIME_SLICING_LABEL: Final = "nvidia.com/device-plugin.config"  # which configuration a node takes
 CARDS_CONDITION: Final = "HalfcardCards"  # of nodes: whether all cards are in order
 MADE_UP_LABEL: Final = "halfcard.dev/made-up-gpus"  # on nodes whose cards are not there

@@ -21,6 +21,9 @@ from .cdi import VERSION, CardEdits, Edits, merged
 
 _SUFFIXES: Final = (".json", ".yaml")
 _MOST_BYTES: Final = 16 * 2**20
+_MODPROBE: Final = "nvidia-modprobe"
+_CREATING: Final = dict(zip(names.CUDA_DEVICE_FILES, (f"{_MODPROBE} -c 255", f"{_MODPROBE} -u -c 0"), strict=True))
+_DESCRIBING: Final = "nvidia-ctk cdi generate --output /etc/cdi/nvidia.yaml"
 
 
 class CdiDevice(msgspec.Struct, frozen=True):
@@ -43,31 +46,65 @@ class CardFiles:
         devices: the folder of device files.
         descriptions: returns NVIDIA's own CDI descriptions as they are now.
         are_made_up: the cards are fake and have no files.
+        kernel_devices: the kernel's list of drivers, which is the same in every container.
     """
 
     devices: Path
     descriptions: Callable[[], Iterable[Description]]
     are_made_up: bool = False
+    kernel_devices: Path = Path("/proc/devices")
 
     def __call__(self, cards: Sequence[Card]) -> CardEdits:
         described = edits_of(self.descriptions(), cards)
         if described is not None:
+            _check_described(described.edits)
             return described
-        for card in cards:
-            file = self.devices / Path(f"{names.DEVICE_FILES}{card.index}").name
-            if not self.are_made_up and not file.exists():
+        if self.are_made_up:
+            return CardEdits(VERSION, {"deviceNodes": []})
+        minors = [card.index for card in cards]
+        self._check_present(minors)
+        return CardEdits(VERSION, own_edits(self.devices, minors))
+
+    def _check_present(self, minors: Iterable[int]) -> None:
+        creating = {f"{names.DEVICE_FILES}{minor}": f"{_MODPROBE} -c {minor}" for minor in minors} | _CREATING
+        for inside, command in creating.items():
+            file = self.devices / Path(inside).name
+            if not file.exists() and not self._is_loaded(file.name):
                 raise RefusedError(
-                    f"the driver's file {file} of card {card.index} does not exist; load the driver, or run "
-                    f"nvidia-modprobe -c {card.index}; kubelet tries again"
+                    f"the driver's file {file} does not exist, and CUDA needs it; load the driver, or run {command}; "
+                    "kubelet tries again"
                 )
-        return CardEdits(VERSION, own_edits(self.devices, [card.index for card in cards]))
+
+    def _is_loaded(self, driver: str) -> bool:
+        """Returns whether the kernel has this driver.
+
+        The agent computes on no card, so its own container may lack nvidia-uvm where the node has it.
+        """
+        try:
+            return any(line.split()[1:] == [driver] for line in self.kernel_devices.read_text().splitlines())
+        except OSError:
+            return False
+
+
+def _check_described(edits: Edits) -> None:
+    """Checks that cards with device files have those that CUDA needs, too; under WSL a card has none."""
+    paths = _paths(edits)
+    missing = [each for each in names.CUDA_DEVICE_FILES if each not in paths]
+    if missing and any(map(_is_card_file, paths)):
+        raise RefusedError(
+            f"NVIDIA's CDI description does not name {missing[0]}, and CUDA needs it: it did not exist when that was "
+            f"written; run {_CREATING[missing[0]]}, then {_DESCRIBING}; kubelet tries again"
+        )
 
 
 def own_edits(devices: Path, minors: Iterable[int], exists: Callable[[Path], bool] = Path.exists) -> Edits:
-    """Returns the device files of the driver that exist; `devices` is their folder on the host."""
-    wanted = [*(f"{names.DEVICE_FILES}{minor}" for minor in minors), *names.SHARED_DEVICE_FILES]
-    found = [(inside, devices / Path(inside).name) for inside in wanted]
-    return {"deviceNodes": [_node(inside, host) for inside, host in found if exists(host)]}
+    """Returns the device files that CUDA needs, without which the runtime starts no container, and the others that
+    exist; `devices` is their folder on the host.
+    """
+    needed = [*(f"{names.DEVICE_FILES}{minor}" for minor in minors), *names.CUDA_DEVICE_FILES]
+    further = [each for each in names.SHARED_DEVICE_FILES if each not in needed]
+    found = [(inside, devices / Path(inside).name) for inside in (*needed, *further)]
+    return {"deviceNodes": [_node(inside, host) for inside, host in found if inside in needed or exists(host)]}
 
 
 def _node(inside: str, host: Path) -> dict[str, str]:
@@ -99,8 +136,15 @@ def _device(devices: Iterable[CdiDevice], card: Card) -> CdiDevice | None:
 
 
 def _card_files(device: CdiDevice) -> set[str]:
-    paths = [str(node.get("path", "")) for node in device.edits.get("deviceNodes") or () if isinstance(node, Mapping)]
-    return {path for path in paths if path.removeprefix(names.DEVICE_FILES).isdecimal()}
+    return set(filter(_is_card_file, _paths(device.edits)))
+
+
+def _paths(edits: Edits) -> list[str]:
+    return [str(node.get("path", "")) for node in edits.get("deviceNodes") or () if isinstance(node, Mapping)]
+
+
+def _is_card_file(path: str) -> bool:
+    return path.removeprefix(names.DEVICE_FILES).isdecimal()
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ set this way: only the file of limits is authoritative.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -19,12 +19,26 @@ _CARD: Final = Path(names.DEVICE_FILES).name
 
 
 class SymlinkInjector:
-    """Sets links; `devices` is the folder of device files, `folder` that of a slot, `minors` the node's cards."""
+    """Sets links.
 
-    def __init__(self, devices: Path, folder: Callable[[str], Path], minors: Callable[[], Iterable[int]]) -> None:
+    Attributes:
+        devices: the folder of device files.
+        folder: returns that of a slot.
+        minors: returns the node's cards.
+        needed: the shared files that are answered also if they do not exist yet, because kubelet does not ask again.
+    """
+
+    def __init__(
+        self,
+        devices: Path,
+        folder: Callable[[str], Path],
+        minors: Callable[[], Iterable[int]],
+        needed: Collection[str] = names.CUDA_DEVICE_FILES,
+    ) -> None:
         self._devices = devices
         self._folder = folder
         self._minors = minors
+        self._needed = needed
 
     def answer(self, slot: str) -> Granted:
         folder = self._folder(slot)
@@ -36,7 +50,7 @@ class SymlinkInjector:
         return Granted(
             devices=(
                 *((str(folder / card), f"{names.DEVICE_FILES}{card.removeprefix(_CARD)}") for card in cards),
-                *((str(host), inside) for host, inside in shared if host.exists()),
+                *((str(host), inside) for host, inside in shared if inside in self._needed or host.exists()),
             ),
             mounts=((str(folder / Path(names.LIMITS_FILE).name), names.LIMITS_FILE),),
             env={names.LIMITS_VARIABLE: names.LIMITS_FILE},

@@ -66,7 +66,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.calls = ApiCalls(Access("127.0.0.1", self.server.port))
-        for file in ("nvidia0", "nvidia1", "nvidiactl"):
+        for file in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
             (self.folder / file).touch()
         self.restart()
 

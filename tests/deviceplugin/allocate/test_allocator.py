@@ -64,7 +64,7 @@ async def test_a_recorded_container_gets_cards_and_limits_without_any_api_write(
 ) -> None:
     await world.run("p", SHARE.annotated({"tencent.com/vcuda-core-limit": "60"}), CARD1)
     for edits in world.edits("p"):
-        assert [each["path"] for each in edits["deviceNodes"]] == ["/dev/nvidia1", "/dev/nvidiactl"]
+        assert [each["path"] for each in edits["deviceNodes"]] == ["/dev/nvidia1", "/dev/nvidiactl", "/dev/nvidia-uvm"]
     for limits in world.limits("p"):
         assert limits == {
             "version": 1,

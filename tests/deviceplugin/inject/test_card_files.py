@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from deviceplugin.inject.card_files import CardFiles, Description, NvidiaDescriptions, edits_of
 from deviceplugin.kubelet.messages import RefusedError
@@ -79,17 +80,60 @@ def test_descriptions_are_read_in_both_forms_and_read_again_when_they_change(tmp
     assert read()[1] is first[1]
 
 
+CUDA: Final = ("nvidiactl", "nvidia-uvm")
+MISSING: Final = {
+    "nvidia1": "nvidia-modprobe -c 1",
+    "nvidiactl": "nvidia-modprobe -c 255",
+    "nvidia-uvm": "nvidia-modprobe -u -c 0",
+}
+
+
 def test_without_descriptions_a_card_has_its_files(tmp_path: Path) -> None:
-    (tmp_path / "nvidia0").touch()
+    for name in ("nvidia0", *CUDA):
+        (tmp_path / name).touch()
     found = CardFiles(tmp_path, list)([CARDS[0]])
-    assert found.edits["deviceNodes"] == [{"path": "/dev/nvidia0", "hostPath": str(tmp_path / "nvidia0")}]
+    assert found.edits["deviceNodes"] == [
+        {"path": f"/dev/{name}", "hostPath": str(tmp_path / name)} for name in ("nvidia0", *CUDA)
+    ]
 
 
-def test_a_container_does_not_start_if_a_device_file_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(
-        RefusedError, match="nvidia1 of card 1 does not exist; load the driver, or run nvidia-modprobe -c 1"
-    ):
-        CardFiles(tmp_path, list)([CARDS[1]])
+@pytest.mark.parametrize(("name", "command"), MISSING.items())
+def test_a_container_does_not_start_if_a_device_file_is_missing(tmp_path: Path, name: str, command: str) -> None:
+    for other in {"nvidia1", *CUDA} - {name}:
+        (tmp_path / other).touch()
+    said = f"/{name} does not exist, and CUDA needs it; load the driver, or run {command}; kubelet tries again"
+    with pytest.raises(RefusedError, match=said):
+        CardFiles(tmp_path, list, kernel_devices=kernel(tmp_path, "nvidia-caps"))([CARDS[1]])
+
+
+def test_nvidia_uvm_may_exist_on_the_node_and_not_in_the_agents_container(tmp_path: Path) -> None:
+    for name in ("nvidia0", "nvidiactl"):
+        (tmp_path / name).touch()
+    files = CardFiles(tmp_path, list, kernel_devices=kernel(tmp_path, "nvidia-uvm"))
+    assert {"path": "/dev/nvidia-uvm", "hostPath": str(tmp_path / "nvidia-uvm")} in files([CARDS[0]]).edits[
+        "deviceNodes"
+    ]
+
+
+def kernel(folder: Path, driver: str) -> Path:
+    """The kernel's list of drivers."""
+    file = folder / "devices"
+    file.write_text(f"Character devices:\n  1 mem\n195 nvidia\n511 {driver}\n\nBlock devices:\n259 blkext\n")
+    return file
+
+
+def test_a_container_does_not_start_by_a_description_without_a_file_that_cuda_needs(tmp_path: Path) -> None:
+    old = {**COMMON, "deviceNodes": [{"path": "/dev/nvidiactl"}]}
+    description = structs.replace(described(device("GPU-0", 0)), edits=old)
+    said = "does not name /dev/nvidia-uvm, and CUDA needs it.*run nvidia-modprobe -u -c 0, then nvidia-ctk cdi generate"
+    with pytest.raises(RefusedError, match=said):
+        CardFiles(tmp_path, lambda: [description])([CARDS[0]])
+
+
+def test_a_description_without_files_of_cards_needs_none_of_cuda(tmp_path: Path) -> None:
+    wsl = {"name": "GPU-0", "containerEdits": {"deviceNodes": [{"path": "/dev/dxg"}]}}
+    description = structs.replace(described(wsl), edits={})
+    assert CardFiles(tmp_path, lambda: [description])([CARDS[0]]).edits == wsl["containerEdits"]
 
 
 def test_a_fake_card_has_no_files(tmp_path: Path) -> None:

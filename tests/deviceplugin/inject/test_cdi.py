@@ -47,11 +47,11 @@ def test_another_programs_description_is_an_error(content: bytes) -> None:
         record_in(content)
 
 
-def test_device_files_are_the_existing_ones_of_cards_and_driver() -> None:
-    there = {DEV / "nvidia1", DEV / "nvidiactl", DEV / "nvidia-uvm"}
-    assert own_edits(DEV, [1, 2], there.__contains__) == {
-        "deviceNodes": [{"path": "/dev/nvidia1"}, {"path": "/dev/nvidiactl"}, {"path": "/dev/nvidia-uvm"}]
-    }
+def test_device_files_are_those_that_cuda_needs_and_other_existing_ones() -> None:
+    there = {DEV / "nvidia1", DEV / "nvidia-uvm-tools"}
+    nodes = own_edits(DEV, [1], there.__contains__)["deviceNodes"]
+    wanted = ["/dev/nvidia1", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"]
+    assert nodes == [{"path": path} for path in wanted]
 
 
 def test_device_files_elsewhere_keep_their_names_in_the_container() -> None:

@@ -26,10 +26,16 @@ def test_allocate_gives_links_for_every_card_that_lead_to_none(tmp_path: Path) -
     assert granted.devices == (
         *((str(slot / f"nvidia{minor}"), f"/dev/nvidia{minor}") for minor in MINORS),
         (str(tmp_path / "dev" / "nvidiactl"), "/dev/nvidiactl"),
+        (str(tmp_path / "dev" / "nvidia-uvm"), "/dev/nvidia-uvm"),
     )
     assert granted.mounts == ((str(slot / "limits.json"), "/etc/halfcard/limits.json"),)
     assert granted.env == {"HALFCARD_LIMITS": "/etc/halfcard/limits.json"} and granted.cdi == ()
     assert set(links(tmp_path).values()) == {"/dev/null"}
+
+
+def test_fake_cards_need_no_files_of_cuda(tmp_path: Path) -> None:
+    by_links = SymlinkInjector(tmp_path / "dev", lambda slot: tmp_path / slot, lambda: (), needed=())
+    assert by_links.answer("s").devices == ()
 
 
 def test_only_the_links_of_granted_cards_lead_to_a_card(tmp_path: Path) -> None:
