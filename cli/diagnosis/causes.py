@@ -10,7 +10,7 @@ ELSEWHERE: Final = ("namespace-missing", "installed-elsewhere")
 NOT_ON_NODE: Final = ("node-not-ready", "runtime-unsupported", "architecture-unsupported")
 """Why a process cannot work on a node."""
 
-NOT_STARTED: Final = (
+PREVENTED: Final = (
     *ELSEWHERE,
     "settings-unusable",
     "scaled-to-zero",
@@ -18,8 +18,10 @@ NOT_STARTED: Final = (
     "pod-unscheduled",
     "image-missing",
     "process-crashes",
-    "process-starting",
 )
+"""Why no container of a process can run."""
+
+NOT_STARTED: Final = (*PREVENTED, "process-starting")
 """Why no container of a process runs."""
 
 NOT_KEPT: Final = (*NOT_STARTED, "right-missing", "node-not-ready")

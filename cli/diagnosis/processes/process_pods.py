@@ -10,7 +10,7 @@ from halfcard import names
 from halfcard.exit_codes import MEANINGS
 from halfcard.problems import printable
 
-from ..causes import NOT_ON_NODE, NOT_STARTED
+from ..causes import NOT_ON_NODE, NOT_STARTED, PREVENTED
 from ..finding import BROKEN, Check, FoundFault, several
 from ..own_objects import ContainerState, OwnPod
 from ..snapshot import Snapshot
@@ -84,14 +84,18 @@ def _unscheduled(snapshot: Snapshot) -> Iterator[FoundFault]:
 
 
 def _starting(snapshot: Snapshot) -> Iterator[FoundFault]:
-    """Checks processes of which no pod is ready yet: while one is, a pod that starts is a rollout."""
+    """Checks processes of which no pod is ready yet: while one is, a pod that starts is a rollout.
+
+    Most of them wait for Secrets that the certificate controller fills.
+    """
     ready = {pod.account for pod in snapshot.own_pods if pod.is_ready}
     young = [pod for pod in _unready(snapshot) if pod.account not in ready and not _says_why(pod)]
     for account in sorted({pod.account for pod in young if snapshot.now - pod.since <= _STARTS_WITHIN}):
         pods = [pod for pod in young if pod.account == account]
         got = f"{several([pod.name for pod in pods], 'pod')} starting{_waiting(pods[0].container)}"
         fix = f"wait for them; if their image {pods[0].container.image} is on no node and in no registry, import it"
-        yield FoundFault(f"{account} in {names.NAMESPACE}", got, fix, "halfcard doctor --wait 120", account)
+        where, by = f"{account} in {names.NAMESPACE}", (account, names.CERTS_SERVICE)
+        yield FoundFault(where, got, fix, "halfcard doctor --wait 120", account, by)
 
 
 def _says_why(pod: OwnPod) -> bool:
@@ -147,7 +151,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "a replica of each process of Halfcard is ready",
         "For up to two minutes its pods are only starting: its task is not done yet.",
         _starting,
-        unless=(*NOT_ON_NODE, "right-missing"),
+        unless=(*PREVENTED, *NOT_ON_NODE, "right-missing"),
     ),
     Check(
         "process-not-ready",

@@ -13,7 +13,7 @@ from cli.diagnosis.checks import CHECKS, diagnose
 from cli.diagnosis.finding import FindingSeverity, FoundFault
 from halfcard import names
 
-from .planted import ADMISSION, AGENT, ALL, EXTENDER, stuck, unled, unserved
+from .planted import ADMISSION, AGENT, ALL, CERTS, EXTENDER, process, starting, stuck, unled, unserved
 
 ORDER: Final = [*FindingSeverity]
 BY_NAME: Final = {check.name: check for check in CHECKS}
@@ -68,3 +68,10 @@ def test_the_named_cause_is_the_first_one_of_a_chain() -> None:
     found = diagnose(unserved(stuck(ADMISSION, waits="ErrImagePull")))
     assert {each.cause for each in found.consequences} == {"image-missing"}
     assert [a.check for a, b in pairwise(found.findings) if a == b] == []
+
+
+def test_a_webhook_that_waits_for_its_secrets_is_explained_by_the_missing_image_of_what_makes_them() -> None:
+    missing = stuck(CERTS, of=ALL, waits="ErrImageNeverPull")
+    found = diagnose(unserved(process(ADMISSION, starting(ADMISSION), of=missing)))
+    assert [each.check for each in found.findings] == ["image-missing"]
+    assert ("process-starting", "image-missing") in [(each.check, each.cause) for each in found.consequences]
