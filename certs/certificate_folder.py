@@ -6,11 +6,7 @@ repair. Processes that share a folder use a lock.
 
 from __future__ import annotations
 
-import fcntl
-import os
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -22,9 +18,8 @@ from certs.lifetimes import ChainRules, LeafRules, folder_rules
 from certs.plan import plan
 from certs.server_names import ServerNames
 from certs.steps import ChainContents, Keep, Note, Plan, Publish, Refuse, RenewAuthority, RenewLeaf, StoredLeaf, Trust
+from serving.shared_folder import BusyFolderError, locked, replace_file
 
-LOCK_PATIENCE_S: Final = 10.0  # creating certificates takes milliseconds: a process that holds the lock longer hangs
-_LOCK_POLL_S: Final = 0.02
 _WRITABLE_BY_OTHERS: Final = 0o022
 _MOST_STEPS: Final = 4  # the longest way: a new CA, a new leaf, the old CA retired, nothing left
 
@@ -84,8 +79,10 @@ def ensure(folder: Path, *, names: ServerNames, now: datetime) -> FolderOutcome:
         decision = plan(_read(files), rules, now)
         if isinstance(decision, Keep):
             return FolderOutcome(files, (decision,))
-        with _lock(folder):
+        with locked(folder):
             return FolderOutcome(files, tuple(_carry_out(files, rules, now=now)))
+    except BusyFolderError as busy:
+        raise CertificateFolderError(f"certificate folder {folder}: {busy}") from None
     except OSError as error:
         raise CertificateFolderError(
             f"certificate folder {folder}: {error.strerror or error}; Halfcard stores its CA there: "
@@ -109,10 +106,10 @@ def _apply(step: Plan, files: CertificateFiles, rules: ChainRules, *, now: datet
             return
         case RenewAuthority():
             authority = make_authority(rules, now=now)
-            _replace(files.ca_key, authority.key, mode=0o600)
-            _replace(files.ca, authority.certificate + pem(step.still_trusted), mode=0o644)
+            replace_file(files.ca_key, authority.key, mode=0o600)
+            replace_file(files.ca, authority.certificate + pem(step.still_trusted), mode=0o644)
         case Trust():
-            _replace(files.ca, pem(step.authorities), mode=0o644)
+            replace_file(files.ca, pem(step.authorities), mode=0o644)
         case RenewLeaf():
             _write_leaf(files, rules.leaves[step.leaf], now=now)
         case Refuse():
@@ -127,8 +124,8 @@ def _apply(step: Plan, files: CertificateFiles, rules: ChainRules, *, now: datet
 def _write_leaf(files: CertificateFiles, rules: LeafRules, *, now: datetime) -> None:
     authority = KeyPair(certificate=files.ca.read_bytes(), key=files.ca_key.read_bytes())
     leaf = make_leaf(authority, rules, now=now)
-    _replace(files.key, leaf.key, mode=0o600)
-    _replace(files.certificate, leaf.certificate, mode=0o644)
+    replace_file(files.key, leaf.key, mode=0o600)
+    replace_file(files.certificate, leaf.certificate, mode=0o644)
 
 
 def _read(files: CertificateFiles) -> ChainContents:
@@ -154,49 +151,3 @@ def _require_private(folder: Path) -> None:
             f"certificate folder {folder}: got mode {mode & 0o7777:04o}; every user that may write there "
             f"may replace the CA: chmod 700 {folder}"
         )
-
-
-@contextmanager
-def _lock(folder: Path) -> Iterator[None]:
-    """Holds the lock of the folder; the kernel releases the lock of a process that dies."""
-    lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        _wait_for(lock, folder)
-        yield
-    finally:
-        os.close(lock)
-
-
-def _wait_for(lock: int, folder: Path) -> None:
-    deadline = time.monotonic() + LOCK_PATIENCE_S
-    while True:
-        try:
-            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                raise CertificateFolderError(
-                    f"certificate folder {folder}: another process has held its lock for "
-                    f"{LOCK_PATIENCE_S:.0f} s; find it with: fuser {folder / '.lock'}"
-                ) from None
-            time.sleep(_LOCK_POLL_S)
-
-
-def _replace(file: Path, contents: bytes, *, mode: int) -> None:
-    """Replaces a file: it has the old or the new contents, also after a power cut."""
-    new = file.with_name(f".{file.name}.new")
-    new.unlink(missing_ok=True)  # left by a process that was killed here; this one has the lock
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(contents)
-        stream.flush()
-        os.fsync(stream.fileno())
-    new.replace(file)
-    _sync_folder(file.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from certs import certificate_folder
 from certs.certificate_checks import BACKDATED
 from certs.certificate_folder import CertificateFiles, CertificateFolderError, FolderOutcome, ensure
 from certs.lifetimes import AUTHORITY_LIFE, LAST_CALL, LEAF_LIFE, RETIREMENT
 from certs.server_names import server_names
+from serving import shared_folder
 from tests.certs.handshakes import contents, foreign_certificate, shake_hands
 
 START = datetime.now(UTC).replace(microsecond=0)  # the handshakes below go by the real clock
@@ -145,7 +145,7 @@ def test_a_folder_that_cannot_be_created_is_reported_with_the_cause(tmp_path: Pa
 
 
 def test_a_lock_that_is_never_released_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certificate_folder, "LOCK_PATIENCE_S", 0.05)
+    monkeypatch.setattr(shared_folder, "LOCK_PATIENCE_S", 0.05)
     with (tmp_path / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(CertificateFolderError, match="another process has held its lock"):
