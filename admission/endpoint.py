@@ -13,12 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from halfcard.cluster_view import ClusterView
 from halfcard.problems import printable
-from serving.direct_routes import DirectRoutes
+from serving.direct_routes import DirectRoutes, nothing_here
 from serving.large_bodies import LargeBodies, is_large
 from serving.log import Log
 from serving.request_body import JSON, RefusedRequest, body_in_time, check_head, respond
@@ -47,10 +46,9 @@ def admission_app(
     gates: Mapping[str, Gate] = {},
 ) -> ASGIApp:
     """Returns the application with the endpoints of all webhooks in front; `gates` are by path."""
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     large = LargeBodies()
     routes = {path: Endpoint(path, policy, cluster, metrics, log, large, gates.get(path)) for path in STAGES}
-    return DirectRoutes(app, routes)
+    return DirectRoutes(nothing_here, routes)
 
 
 @dataclass(frozen=True, slots=True)

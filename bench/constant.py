@@ -11,12 +11,11 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from fastapi import FastAPI
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from halfcard import names
 from serving.address import Address, parse_address
+from serving.direct_routes import DirectRoutes, nothing_here
 from serving.lifecycle import Lifecycle, run
 from serving.listener import Listener, serve
 from serving.log import Log
@@ -46,9 +45,7 @@ def main(folder: Path, address: Address) -> int:
 
 
 async def _serve(folder: Path, address: Address, lifecycle: Lifecycle, log: Log) -> None:
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    for path in (names.MUTATE_PODS_PATH, names.VALIDATE_PODS_PATH):
-        app.router.routes.append(Route(path, Yes()))
+    app = DirectRoutes(nothing_here, dict.fromkeys((names.MUTATE_PODS_PATH, names.VALIDATE_PODS_PATH), Yes()))
     tls = ReloadingContext(TlsFiles(folder / "tls.crt", folder / "tls.key"))
     gc.freeze()
     await serve([Listener("constant", address.host, address.port, app, tls)], lifecycle=lifecycle, log=log)

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
 from halfcard import names
 from kube.api.calls import ApiCalls
 from kube.api.kubeconfig import from_kubeconfig
 from serving.address import Address, parse_address
-from serving.direct_routes import DirectRoutes
+from serving.direct_routes import DirectRoutes, nothing_here
 from serving.lifecycle import Lifecycle, run
 from serving.listener import Listener, serve
 from serving.log import Log
@@ -72,7 +71,7 @@ def main(folder: Path, authority: Path, kubeconfig: Path, address: Address) -> i
     async def begin(lifecycle: Lifecycle) -> None:
         constant = Constant(ApiCalls(from_kubeconfig(kubeconfig)))
         paths = (names.FILTER_PATH, names.PRIORITIZE_PATH, names.BIND_PATH)
-        app = DirectRoutes(FastAPI(docs_url=None, redoc_url=None, openapi_url=None), dict.fromkeys(paths, constant))
+        app = DirectRoutes(nothing_here, dict.fromkeys(paths, constant))
         tls = ReloadingContext(TlsFiles(folder / "tls.crt", folder / "tls.key", authority))
         await serve([Listener("constant", address.host, address.port, app, tls)], lifecycle=lifecycle, log=log)
 

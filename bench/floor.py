@@ -1,6 +1,6 @@
 """`python -m bench.floor TLS_DIR`: the webhook's own serving stack, answering every POST with a constant.
 
-Same listener, same TLS, same FastAPI application, same way to its endpoint, same reading of the body: what a decision
+Same listener, same TLS, same way to its endpoint, same reading of the body: what a decision
 costs is what the webhook uses beyond this.
 """
 
@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
 from admission.process import ADMISSION, STATUS
@@ -21,7 +20,7 @@ from certs.server_names import server_names
 from cli.serve import announce
 from halfcard import names
 from halfcard.caller_tokens import WITHOUT
-from serving.direct_routes import DirectRoutes
+from serving.direct_routes import DirectRoutes, nothing_here
 from serving.lifecycle import Lifecycle, run
 from serving.listener import Listener, serve
 from serving.log import Log
@@ -54,7 +53,7 @@ def main(folder: Path) -> int:
 
 
 async def _serve(files: CertificateFiles, lifecycle: Lifecycle, log: Log) -> None:
-    app = DirectRoutes(FastAPI(docs_url=None, redoc_url=None, openapi_url=None), {names.MUTATE_PODS_PATH: Constant()})
+    app = DirectRoutes(nothing_here, {names.MUTATE_PODS_PATH: Constant()})
     tls = ReloadingContext(TlsFiles(files.certificate, files.key))
     gc.freeze()
     listeners = [Listener(ADMISSION, "127.0.0.1", 0, app, tls), Listener(STATUS, "127.0.0.1", 0, app)]
