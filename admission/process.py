@@ -94,6 +94,7 @@ class Webhook:
     Attributes:
         tokens: those that callers must show; None where the TLS context requires a client certificate.
         budgets: None where no quota is enforced.
+        beside: listeners of another service in the same process.
     """
 
     policy: AdmissionPolicy
@@ -104,6 +105,7 @@ class Webhook:
     log: Log
     tokens: TokenFile | None
     budgets: QuotaParts | None = None
+    beside: Sequence[Listener] = ()
 
     async def run(
         self,
@@ -156,5 +158,6 @@ class Webhook:
         where = self.addresses
         return (
             Listener(ADMISSION, where.admission.host, where.admission.port, app, self.tls),
+            *self.beside,
             Listener(STATUS, where.status.host, where.status.port, health),
         )

@@ -64,7 +64,8 @@ def webhook(folder: Path) -> Iterator[Server]:
     """Starts `halfcard serve` with an empty cluster, its certificates in `folder`."""
     state = folder / "state"
     state.mkdir(exist_ok=True)
-    where = ["--admission", "127.0.0.1:0", "--status", "127.0.0.1:0", "--tls-dir", str(folder / "tls")]
+    free = "127.0.0.1:0"
+    where = ["--admission", free, "--extender", free, "--status", free, "--tls-dir", str(folder / "tls")]
     with _child(["-m", "cli", "serve", "--state", str(state), *where, "--grace", "0"], log=folder / "log") as child:
         yield child
 

@@ -21,7 +21,7 @@ _PROGRAM: Final = "halfcard"
 
 _SUMMARIES: Final[Mapping[str, str]] = {
     "review": "judge manifests offline, as the webhook would",
-    "serve": "run the webhook with a folder of manifests instead of an API server",
+    "serve": "run webhook and extender with a folder of manifests instead of an API server",
     "webhooks": "print the configuration that makes an API server call Halfcard",
     "inspect": "show the cards of the cluster, and which pods use them",
     "explain": "explain why a pod is on its node, or why it is pending",

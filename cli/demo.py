@@ -1,5 +1,5 @@
-"""`halfcard demo`: runs the real service over TLS, sends it good and bad manifests, shows what kubectl would print, and
-gives the stored pods their cards.
+"""`halfcard demo`: runs the real service over TLS, sends it good and bad manifests, and shows what kubectl would print;
+then asks it as kube-scheduler does for a card for each stored pod.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from halfcard.exit_codes import EXIT_CANNOT_START, EXIT_OK
 from halfcard.names import DEFAULT_SCHEDULER
 
 from .demo_scenes.api_server import ApiServer, CreateOutcome
-from .demo_scenes.placement import Placement
 from .demo_scenes.scenes import NODE, SCENES, Scene
+from .demo_scenes.scheduler import DemoScheduler
+from .inspect import inspect_folder
 from .output.structured import TEXT, add_output_argument, print_document
 from .output.terminal import Screen
 from .reports.demo_report import as_json, close_story, open_story, read_object, show_cards, show_scene
@@ -48,13 +49,14 @@ def run(arguments: argparse.Namespace) -> int:
                 open_story(screen, ready, time.monotonic() - started)
             with ApiServer(ready["admission"], ready["ca"]) as server:
                 outcomes = [_play(screen, scene, server, quiet=quiet) for scene in SCENES]
-    placement = Placement(read_object(NODE, "node.yaml"))
-    records = [placement.bind(each.stored) if _is_scheduled(each) else {} for each in outcomes]
-    if quiet:
-        print_document(arguments.output, [*map(as_json, SCENES, outcomes, records)])
-    else:
-        show_cards(screen, placement, outcomes[0].stored, records[0])
-        close_story(screen)
+            node = read_object(NODE, "node.yaml")["metadata"]["name"]
+            with DemoScheduler(ready["extender"], ready["ca"], state=state, node=node) as scheduler:
+                records = [scheduler.run(each.stored) if _is_scheduled(each) else {} for each in outcomes]
+        if quiet:
+            print_document(arguments.output, [*map(as_json, SCENES, outcomes, records)])
+        else:
+            show_cards(screen, inspect_folder(state, node), outcomes[0].stored, records[0])
+            close_story(screen)
     return EXIT_OK
 
 
@@ -71,7 +73,7 @@ def _service(state: Path) -> Iterator[dict[str, Any]]:
     log = state / "service.log"
     with log.open("w") as errors:
         service = subprocess.Popen(  # noqa: S603 - our own command
-            [*command, "--admission", "127.0.0.1:0", "--status", "127.0.0.1:0"],
+            [*command, "--admission", "127.0.0.1:0", "--extender", "127.0.0.1:0", "--status", "127.0.0.1:0"],
             stdout=subprocess.PIPE,
             stderr=errors,
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},

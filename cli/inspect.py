@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -53,6 +54,12 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print(Screen.on(sys.stdout), nodes, details=arguments.details or bool(arguments.node))
     return EXIT_OK
+
+
+def inspect_folder(state: Path, node: str) -> NodeInspection:
+    """Returns a node of a folder of manifests."""
+    (found,) = _nodes(read_cluster(argparse.Namespace(state=state, settings=None)), node)
+    return found
 
 
 def _as_json(cluster: ClusterState, nodes: Sequence[NodeInspection], form: str) -> dict[str, Any]:

@@ -20,12 +20,11 @@ from serving.listener import StopTimings
 from serving.log import Log
 from serving.process_arguments import add_cluster_arguments
 from serving.tls import ReloadingContext, TlsFiles
-from settings.installation import Settings
 from settings.settings_file import load_settings
 
 from .arguments import add_arguments
 from .malloc import keep_freed_memory
-from .options import ExtenderOptions, ReplicaOptions
+from .options import ReplicaOptions, extender_options
 from .process import Extender
 
 
@@ -56,16 +55,6 @@ def _extender(arguments: argparse.Namespace, log: Log) -> Main:
         await extender.run(lifecycle, StopTimings(grace_s=arguments.grace))
 
     return serve
-
-
-def extender_options(settings: Settings) -> ExtenderOptions:
-    return ExtenderOptions(
-        settings.enabled_dialects(),
-        settings.capacity_rules(),
-        settings.packing,
-        settings.evict_for_cards,
-        settings.served_schedulers(),
-    )
 
 
 def replica_options(arguments: argparse.Namespace) -> ReplicaOptions:

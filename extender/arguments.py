@@ -13,13 +13,7 @@ from serving.process_arguments import add_client_ca, add_grace, add_process_argu
 
 def add_arguments(parser: argparse.ArgumentParser, *, extender: str, status: str) -> None:
     """`extender` and `status` are the default addresses."""
-    parser.add_argument(
-        "--extender",
-        type=argument,
-        default=extender,
-        metavar="ADDRESS",
-        help="address for calls of kube-scheduler (default %(default)s; port 0: any free port)",
-    )
+    add_extender_address(parser, extender=extender)
     parser.add_argument(
         "--tls-dir",
         type=Path,
@@ -35,6 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser, *, extender: str, status: str
     )
     add_process_arguments(parser, status=status)
     add_grace(parser)
+
+
+def add_extender_address(parser: argparse.ArgumentParser, *, extender: str) -> None:
+    parser.add_argument(
+        "--extender",
+        type=argument,
+        default=extender,
+        metavar="ADDRESS",
+        help="address for calls of kube-scheduler (default %(default)s; port 0: any free port)",
+    )
 
 
 def _url(text: str) -> str:

@@ -10,6 +10,7 @@ from halfcard.capacity import CapacityRules
 from halfcard.dialects import Dialects
 from serving.address import Address
 from serving.tls import ReloadingContext
+from settings.installation import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,16 @@ class ExtenderOptions:
     packing: str
     evicts: bool
     schedulers: frozenset[str]
+
+
+def extender_options(settings: Settings) -> ExtenderOptions:
+    return ExtenderOptions(
+        settings.enabled_dialects(),
+        settings.capacity_rules(),
+        settings.packing,
+        settings.evict_for_cards,
+        settings.served_schedulers(),
+    )
 
 
 @dataclass(frozen=True, slots=True)

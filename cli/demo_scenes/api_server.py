@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import base64
-import http.client
 import json
-import ssl
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
-from urllib.parse import urlsplit
+from typing import Any, Final
 
 from halfcard import names
 from halfcard.patches import PatchOperation, apply, from_json
+
+from .tls_service import TlsService
 
 _PATHS: Final = {
     "Pod": (names.MUTATE_PODS_PATH, names.VALIDATE_PODS_PATH),
@@ -32,19 +31,7 @@ class CreateOutcome:
     denied: str = ""
 
 
-class ApiServer:
-    def __init__(self, url: str, ca_file: str) -> None:
-        address = urlsplit(url)
-        self._prefix = address.path  # the caller token
-        trust = ssl.create_default_context(cafile=ca_file)
-        self._connection = http.client.HTTPSConnection(address.hostname or "", address.port, context=trust, timeout=10)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
-
+class ApiServer(TlsService):
     def create(self, obj: Mapping[str, Any], *, user: str) -> CreateOutcome:
         outcome = CreateOutcome(obj)
         for path in _PATHS[str(obj["kind"])]:
@@ -54,20 +41,13 @@ class ApiServer:
         return outcome
 
     def _consult(self, path: str, so_far: CreateOutcome, user: str) -> CreateOutcome:
-        response = self._post(path, _review(so_far.stored, user))
+        response = self.post(f"{path}?timeout=5s", _review(so_far.stored, user))["response"]
         warnings = tuple(dict.fromkeys((*so_far.warnings, *response.get("warnings", ()))))
         if not response["allowed"]:
             text = f'admission webhook "{names.webhook_name(path)}" denied the request: {response["status"]["message"]}'
             return CreateOutcome(so_far.stored, (), warnings, text)
         changes = tuple(map(from_json, json.loads(base64.b64decode(response.get("patch", "W10=")))))
         return CreateOutcome(apply(so_far.stored, changes), (*so_far.changes, *changes), warnings)
-
-    def _post(self, path: str, review: Mapping[str, Any]) -> dict[str, Any]:
-        body = json.dumps(review).encode()
-        self._connection.request("POST", f"{self._prefix}{path}?timeout=5s", body, {"Content-Type": "application/json"})
-        answer = json.loads(self._connection.getresponse().read())
-        response: dict[str, Any] = answer["response"]
-        return response
 
 
 def _review(obj: Mapping[str, Any], user: str) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from kube.api.calls import ApiCalls
 from kube.api.kubeconfig import from_kubeconfig, from_server
 from kube.api.list_watch import Collection, Undecodable
 from kube.manifests.documents import Document, read_path, to_json
+from kube.manifests.gather import stored_pod
 from kube.node_source import NODES
 from settings.settings_file import load_settings
 
@@ -134,23 +135,13 @@ def _add_documents(cluster: ClusterState, documents: Iterable[Document]) -> None
 
 
 def _add_document(cluster: ClusterState, document: Document) -> None:
-    metadata = document.obj.get("metadata")
     try:
-        pod = _POD.decode(to_json({**document.obj, "metadata": _with_names(metadata)}))
+        pod = _POD.decode(to_json(stored_pod(document.obj)))
     except msgspec.MsgspecError as error:
         where = f"{document.source_file}:{document.line}"
         cluster.left_out.append(f"{where}: the pod is left out: {printable(str(error))}")
     else:
         _add_pod(cluster, pod)
-
-
-def _with_names(metadata: Any) -> Any:
-    """Adds the uid and the namespace that a pod in a manifest may lack."""
-    if not isinstance(metadata, dict):
-        return metadata
-    namespace = metadata.get("namespace") or _DEFAULT_NAMESPACE
-    uid = metadata.get("uid") or f"{namespace}/{metadata.get('name')}"
-    return {**metadata, "namespace": namespace, "uid": uid}
 
 
 # --- an API server ---------------------------------------------------------------------------------------------------

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from extender.explain.inspection import NodeInspection
 from kube.manifests.documents import parse, to_json
 
 from ..demo_scenes.api_server import CreateOutcome
-from ..demo_scenes.placement import Placement
 from ..demo_scenes.scenes import Scene
 from ..inspect import print_node
 from ..judge import differences
@@ -58,7 +58,7 @@ def close_story(screen: Screen) -> None:
     for command, purpose in (
         ("halfcard review -f your-pods.yaml", "judge your own manifests, no cluster needed"),
         ("halfcard review -f deploy/examples/mistakes/manifests", "the mistakes people make, and the messages"),
-        ("halfcard serve --state DIR", "the webhook with a folder of manifests"),
+        ("halfcard serve --state DIR", "webhook and extender with a folder of manifests"),
         ("make test", "see that all of this is true"),
     ):
         screen.line(f"  {command:54}{screen.paint(purpose, Colour.DIM)}")
@@ -76,11 +76,11 @@ def as_json(scene: Scene, outcome: CreateOutcome, record: Mapping[str, str]) -> 
     }
 
 
-def show_cards(screen: Screen, placement: Placement, pod: Mapping[str, Any], record: Mapping[str, str]) -> None:
+def show_cards(screen: Screen, node: NodeInspection, pod: Mapping[str, Any], record: Mapping[str, str]) -> None:
     screen.line()
     title = "The extender gives each stored pod its card. The two shares are on card 0."
     screen.wrapped(title, indent="# ", colour=Colour.BLUE)
-    node, name = placement.inspect(), pod["metadata"]["name"]
+    name = pod["metadata"]["name"]
     screen.line(screen.paint(f"$ halfcard inspect {node.name}", Colour.BOLD))
     print_node(screen, node)
     screen.line()

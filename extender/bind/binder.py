@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from itertools import count
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -27,7 +27,7 @@ from halfcard.placing.room import Room
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.problems import printable
 from halfcard.quota.pod_location import location_of
-from kube.api.calls import Answer, ApiCalls, NoAnswerError, NotSentError
+from kube.api.calls import Answer, NoAnswerError, NotSentError
 from kube.ledger.joint_reservation import Reservation
 
 from ..packing.placement import PackingPolicy
@@ -40,6 +40,16 @@ from .quota_reservations import NO_RESERVATION, NoBudgetError, QuotaReservations
 _TRIES: Final = 4
 _POD: Final = msgspec.json.Decoder(StoredPod)
 _QUOTED_CHARS: Final = 400
+
+
+class PodCalls(Protocol):
+    """The calls to an API server that a bind makes, all about one pod; see ApiCalls."""
+
+    async def get(self, path: str) -> Answer: ...
+
+    async def post(self, path: str, body: bytes) -> Answer: ...
+
+    async def patch(self, path: str, body: bytes) -> Answer: ...
 
 
 class NotBound(Exception):
@@ -75,7 +85,7 @@ class BindRules:
 @dataclass(slots=True)
 class Binder:
     state: State
-    calls: ApiCalls
+    calls: PodCalls
     rules: BindRules
     budgets: QuotaReservations
     _in_progress: dict[str, asyncio.Future[None]] = field(default_factory=dict)
@@ -316,7 +326,7 @@ def _no_room(room: Room, demand: Demand) -> str:
 
 
 def _refused(assumed: PodFacts, answer: Answer) -> NotBound:
-    return NotBound(f"the API server refused to bind pod {assumed.title}: {_quoted(answer)}")
+    return NotBound(f"binding pod {assumed.title} was refused: {_quoted(answer)}")
 
 
 def _quoted(answer: Answer) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from starlette.types import Scope
 
 from serving.body_density import check_density
 
-from ..bind.binder import Binder, NotBound, NotLeading
+from ..bind.binder import NotBound, NotLeading
 from ..bind.forwarding import Forwarding, NotForwarded
-from ..bind.quota_reservations import NoBudgetError
+from ..bind.pod_requests import BindCall
+from ..bind.quota_reservations import NoBudgetError, QuotaReservations
 from ..state import State
 from ..unplaceable import Unplaceable
 from . import verbs, wire
@@ -25,6 +26,14 @@ from .verbs import OnUnschedulable
 FORWARDED: Final = b"forwarded=1"
 _NOT_READY: Final = "Halfcard is still reading the nodes and pods of the cluster; the scheduler will try again"
 _NO_LEADER: Final = "no replica of Halfcard's extender is the leader now; the scheduler will try again"
+
+
+class Binds(Protocol):
+    """Binds pods; see Binder."""
+
+    budgets: QuotaReservations
+
+    async def bind(self, call: BindCall) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +48,7 @@ class VerbHandlers:
 
     state: State
     answers: AnswerCache
-    binder: Binder
+    binder: Binds
     forwarding: Forwarding
     ready: Callable[[], bool]
     may_decide: Callable[[], bool]

@@ -25,10 +25,7 @@ def gather(documents: Iterable[Document], rules: CapacityRules) -> ClusterView:
     Raises:
         ManifestError: an object has no name, or appears twice.
     """
-    found: dict[str, dict[_Key, Document]] = defaultdict(dict)
-    for document in documents:
-        if document.kind in _KNOWN:
-            _add(document, found[document.kind])
+    found = by_name(documents, _KNOWN)
     nodes, odd = separate(read_node(document.obj, rules) for document in found["Node"].values())
     return ClusterView(
         nodes=nodes,
@@ -37,6 +34,25 @@ def gather(documents: Iterable[Document], rules: CapacityRules) -> ClusterView:
         quotas=_by_namespace(found["ResourceQuota"]),
         namespaces=frozenset(name for _, name in found["Namespace"]),
     )
+
+
+def by_name(documents: Iterable[Document], kinds: frozenset[str]) -> Mapping[str, Mapping[_Key, Document]]:
+    """Returns the objects of these kinds, by kind and by namespace and name; raises ManifestError like `gather`."""
+    found: dict[str, dict[_Key, Document]] = defaultdict(dict)
+    for document in documents:
+        if document.kind in kinds:
+            _add(document, found[document.kind])
+    return found
+
+
+def stored_pod(obj: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a pod with the uid and the namespace that it may lack in a manifest."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict):
+        return dict(obj)
+    namespace = metadata.get("namespace") or _DEFAULT_NAMESPACE
+    uid = metadata.get("uid") or f"{namespace}/{metadata.get('name')}"
+    return {**obj, "metadata": {**metadata, "namespace": namespace, "uid": uid}}
 
 
 def _add(document: Document, known: dict[_Key, Document]) -> None:

@@ -64,7 +64,7 @@ def service(state: Path, *arguments: str) -> Iterator[Service]:
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "cli", "serve", "--state", str(state), "--grace", "0", *arguments),
-                *("--admission", "127.0.0.1:0", "--status", "127.0.0.1:0"),
+                *("--admission", "127.0.0.1:0", "--extender", "127.0.0.1:0", "--status", "127.0.0.1:0"),
             ],
             stdout=subprocess.PIPE,
             stderr=log,

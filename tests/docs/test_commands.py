@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import sys
 import urllib.request
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +33,8 @@ NOT_RUN: Final = {
 """The commands of fences with the tag `not-run`, and why they are not run."""
 
 SERVICE: Final = "service"
+PLACING: Final = "placing"
+"""The tag of fences that are run in their order; those with an output call a service."""
 INSTALL: Final = "install"
 """The tag of fences that tests/node/readme_installation.py runs, in their order, on an empty cluster with a node."""
 
@@ -42,7 +46,7 @@ ON_A_CLUSTER: Final = {
     "runbooks.md": "tests/cluster/test_runbooks.py",
 }
 """The test that runs all `bash` fences of a page on a real API server."""
-_FREE_PORTS: Final = "--admission 127.0.0.1:0 --status 127.0.0.1:0 --grace 0"
+_FREE_PORTS: Final = "--admission 127.0.0.1:0 --extender 127.0.0.1:0 --status 127.0.0.1:0 --grace 0"
 
 each_script = pytest.mark.parametrize("fence", [f for f in all_fences("sh") if not f.tags], ids=str)
 each_answer = pytest.mark.parametrize("fence", [f for f in all_fences("console") if not f.tags], ids=str)
@@ -61,7 +65,7 @@ def test_only_listed_commands_are_not_run_and_only_known_tags_are_used() -> None
     commands = {line.partition("#")[0].strip() for fence in not_run for line in fence.text.splitlines()}
     assert commands == set(NOT_RUN)
     tags = {tag for fence in all_fences("sh", "console") for tag in fence.tags}
-    assert tags <= {"not-run", SERVICE, INSTALL, DEV, SWITCHING}
+    assert tags <= {"not-run", SERVICE, PLACING, INSTALL, DEV, SWITCHING}
 
 
 def test_the_commands_for_a_cluster_have_a_test_that_runs_them() -> None:
@@ -103,6 +107,28 @@ def test_a_service_prints_its_ready_line_answers_and_stops_on_sigterm(fence: Fen
     assert list(ready) == list(shown)
     assert ready["ca"].endswith(shown["ca"].lstrip("…"))
     assert [url.rpartition(":")[0] for url in _urls(ready)] == [url.rpartition(":")[0] for url in _urls(shown)]
+
+
+def test_a_placement_on_a_page_works_without_a_cluster(shell: Shell) -> None:
+    steps = [fence for fence in all_fences("sh", "console") if PLACING in fence.tags]
+    assert shell.run(steps[0].text).returncode == 0
+    add_curl(shell)
+    with shell.start(f"halfcard serve --state state --tls-dir tls {_FREE_PORTS}") as service:
+        try:
+            extender = json.loads(service.stdout.readline() if service.stdout else "{}")["extender"]
+            for fence in steps[1:]:
+                command, expected = typed(fence)
+                done = shell.run(command.replace("https://127.0.0.1:3456", extender))
+                assert shows(expected.rstrip(), done.stdout.rstrip()), (done.stdout, done.stderr)
+        finally:
+            service.kill()
+    assert len(steps) == 4
+
+
+def add_curl(shell: Shell) -> None:
+    """Adds the part of curl that the pages use, where this machine has none."""
+    if shutil.which("curl") is None:
+        shell.program("curl", f'exec "{sys.executable}" "{ROOT}/tests/docs/curl.py" "$@"')
 
 
 def test_the_settings_and_quotas_on_a_page_are_valid() -> None:

@@ -166,8 +166,8 @@ async def test_a_folder_that_disappears_is_reported_and_read_when_it_is_back(tmp
 def test_files_that_did_not_change_are_not_read_again(tmp_path: Path) -> None:
     source = FolderSource(folder(tmp_path, node=NODE))
     view = source.view()
-    source._refresh()
+    source.refresh()
     assert source.view() is view
     folder(tmp_path, more=NODE.replace("n1", "n2"))
-    source._refresh()
+    source.refresh()
     assert source.view() is not view
