@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Final
@@ -13,17 +13,20 @@ import msgspec
 
 from certs import objects
 from certs.certificate_checks import certificates, is_ours
-from certs.chain_health import ChainHealth, ObjectState, verdict
+from certs.chain_health import ChainHealth, ObjectState, ReadChain, verdict
 from certs.chains import Chain, ObjectPath, chains
 from certs.lifetimes import KNOWN_AFTER, RETIREMENT
+from certs.objects import Object
 from certs.store import StoreError
 from halfcard import names
 from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, EXIT_USAGE
 from kube.api.calls import Answer, ApiCalls
 
-from .inputs.certificate_chains import read_chains
+from .diagnosis.scheduler.extender_calls import copy_faults
+from .diagnosis.snapshot import Snapshot
+from .inputs.certificate_chains import read_certificates
 from .inputs.cluster_state import add_access_arguments, ask
-from .output.certificate_report import CertificateRow, as_json, rows
+from .output.certificate_report import CertificateRow, as_json, copies, rows
 from .output.structured import TEXT, add_output_argument, print_document
 from .output.terminal import Colour, Screen
 
@@ -68,10 +71,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    found = ask(arguments, read_chains)
+    found, contact = ask(arguments, read_certificates)
     now = datetime.now(UTC)
-    lines = [row for each in found for row in rows(each)]
-    verdicts = [verdict(each, now) for each in found]
+    lines = [*[row for each in found for row in rows(each)], *copies(contact)]
+    verdicts = [*[verdict(each, now) for each in found], *_copies_due(found, contact, now)]
     remarks = [remark for each in found for remark in each.state.unmanaged()]
     if arguments.output != TEXT:
         objects_found = [as_json(row, now) for row in lines]
@@ -80,6 +83,17 @@ def _status(arguments: argparse.Namespace) -> int:
     else:
         _print(Screen.on(sys.stdout), lines, verdicts, now)
     return _code({each.state for each in verdicts})
+
+
+def _copies_due(found: Sequence[ReadChain], lease: Object, now: datetime) -> Iterator[ChainHealth]:
+    """Yields what is wrong with the copies of the scheduler's certificate, by the rules of `halfcard doctor`."""
+    kept = {place.name: each.state.items[place] for each in found for place in each.state.chain.leaves}
+    current = objects.entry(kept.get(names.SCHEDULER_TLS), objects.TLS_CRT) or b""
+    seen = Snapshot(
+        now, leases={names.SCHEDULER_CONTACT: lease}, secrets={names.SCHEDULER_TLS: {objects.TLS_CRT: current}}
+    )
+    for fault in copy_faults(seen):
+        yield ChainHealth("scheduler", ObjectState.DUE, f"{fault.where}: {fault.got}; {fault.fix}")
 
 
 def _code(states: set[ObjectState]) -> int:

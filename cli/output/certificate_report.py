@@ -15,6 +15,7 @@ from certs.chain_health import ReadChain
 from certs.chain_state import kind_of
 from certs.chains import Chain, ObjectPath
 from certs.objects import CA_CRT, TLS_CRT, Object, entry
+from extender.scheduler_api.scheduler_contact import contact_on
 
 _NOTHING: Final = "nothing"
 
@@ -44,6 +45,12 @@ def rows(found: ReadChain) -> Iterator[CertificateRow]:
             yield CertificateRow(_title(place), None, _trusted(item))
         else:
             yield _secret(chain, place, item)
+
+
+def copies(lease: Object) -> Iterator[CertificateRow]:
+    """Yields the certificates that schedulers have shown lately."""
+    for address, caller in sorted(contact_on(lease).callers.items()):
+        yield CertificateRow(f"copy at {address}", caller.ends, f"shown at {objects.written(caller.seen)}")
 
 
 def _title(place: ObjectPath) -> str:

@@ -14,6 +14,13 @@ from certs.lifetimes import KNOWN_AFTER
 from certs.objects import TLS_CRT, annotation, written
 from certs.reconcile import reconcile
 from cli.__main__ import main
+from extender.scheduler_api.scheduler_contact import (
+    CallerCertificate,
+    FailedHandshake,
+    HandshakeFailure,
+    SchedulerContact,
+    write_contact,
+)
 from halfcard import names
 from tests.certs.handshakes import foreign_certificate
 from tests.certs.memory_store import MemoryStore, finished
@@ -216,3 +223,49 @@ def test_an_absent_configuration_is_shown_as_absent(cluster: Cluster) -> None:
     printed = cluster.certs("status")
     assert printed.code == 0
     assert cells(printed, "validatingwebhookconfiguration/halfcard") == ["-", "-", "is missing"]
+
+
+# --- the scheduler's copy --------------------------------------------------------------------------------------------
+
+ADDRESS: Final = "10.0.0.7"
+
+
+def contact(now: datetime, *, ends: timedelta, **failed: datetime) -> SchedulerContact:
+    caller = CallerCertificate(now - timedelta(hours=2), now + ends, "CN=kube-scheduler", "1")
+    failures: dict[str, FailedHandshake] = {
+        HandshakeFailure[each]: FailedHandshake(when, ADDRESS) for each, when in failed.items()
+    }
+    return SchedulerContact(now - timedelta(hours=2), None, {ADDRESS: caller}, failures)
+
+
+def status_with(cluster: Cluster, seen: SchedulerContact) -> Printed:
+    place = ObjectPath(f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases", names.SCHEDULER_CONTACT)
+    cluster.store.items[place] = {"metadata": {"annotations": {names.CONTACT: write_contact(seen)}}}
+    return cluster.certs("status")
+
+
+def test_status_shows_when_the_schedulers_copy_ends(cluster: Cluster) -> None:
+    now = datetime.now(UTC)
+    printed = status_with(cluster, contact(now, ends=timedelta(days=3649, hours=1)))
+    assert (printed.code, printed.err) == (0, "")
+    assert cells(printed, f"copy at {ADDRESS}")[1:] == ["3649", f"shown at {written(now - timedelta(hours=2))}"]
+
+
+def test_a_copy_that_ends_soon_is_due_although_the_secret_is_fine(cluster: Cluster) -> None:
+    printed = status_with(cluster, contact(datetime.now(UTC), ends=timedelta(days=20)))
+    assert printed.code == 1
+    assert f"scheduler: due: scheduler at {ADDRESS}: its client certificate ends at" in printed.out
+    assert "copy-certificate.sh" in printed.out
+
+
+def test_a_copy_that_the_extender_refuses_is_due(cluster: Cluster) -> None:
+    now = datetime.now(UTC)
+    printed = status_with(cluster, contact(now, ends=timedelta(days=3649), EXPIRED=now - timedelta(minutes=1)))
+    assert printed.code == 1
+    assert f"no handshake with {ADDRESS}: client certificate expired" in " ".join(printed.out.split())
+
+
+def test_a_program_that_speaks_no_tls_is_no_copy(cluster: Cluster) -> None:
+    now = datetime.now(UTC)
+    printed = status_with(cluster, contact(now, ends=timedelta(days=3649), PLAIN=now - timedelta(minutes=1)))
+    assert printed.code == 0

@@ -8,7 +8,12 @@ from typing import Final
 
 from certs.certificate_checks import certificates
 from extender.scheduler_api.call_errors import CLOSED, COPY, FIX_BY_FAILURE, LOGS, ExtenderError, read_error
-from extender.scheduler_api.scheduler_contact import CallerCertificate, SchedulerContact, contact_on
+from extender.scheduler_api.scheduler_contact import (
+    CallerCertificate,
+    HandshakeFailure,
+    SchedulerContact,
+    contact_on,
+)
 from halfcard import names
 from halfcard.problems import printable
 
@@ -18,7 +23,14 @@ from ..snapshot import ABSENT, Snapshot
 _WORDS_CHARS: Final = 300
 _SOON: Final = timedelta(days=30)
 _RECENT: Final = timedelta(hours=1)
+_OF_COPIES: Final = frozenset({HandshakeFailure.EXPIRED, HandshakeFailure.UNTRUSTED, HandshakeFailure.DISTRUSTED})
 _PORT: Final = f"Service {names.NAMESPACE}/{names.EXTENDER_SERVICE}"
+
+
+def copy_faults(snapshot: Snapshot) -> list[FoundFault]:
+    """Returns what is wrong with the certificates that schedulers show, for `halfcard certs status`."""
+    refused = [_handshake(reason, address) for reason, address in _recent_failures(snapshot) if reason in _OF_COPIES]
+    return [*refused, *_ended(snapshot), *_stale(snapshot)]
 
 
 def _contact(snapshot: Snapshot) -> SchedulerContact:
@@ -54,9 +66,12 @@ def _explained(error: ExtenderError, failures: list[tuple[str, str]]) -> tuple[s
 
 
 def _handshakes(snapshot: Snapshot) -> Iterator[FoundFault]:
-    for reason, address in _recent_failures(snapshot):
-        fix = FIX_BY_FAILURE.get(reason, "find the program at this address; if it is the scheduler, read its log")
-        yield FoundFault(_PORT, f"no handshake with {address}: {reason}", fix)
+    return (_handshake(reason, address) for reason, address in _recent_failures(snapshot))
+
+
+def _handshake(reason: str, address: str) -> FoundFault:
+    fix = FIX_BY_FAILURE.get(reason, "find the program at this address; if it is the scheduler, read its log")
+    return FoundFault(_PORT, f"no handshake with {address}: {reason}", fix)
 
 
 # --- certificates ----------------------------------------------------------------------------------------------------
