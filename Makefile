@@ -100,7 +100,7 @@ lock: ## pin the newest packages (needs uv on PATH)
 	@scripts/lock
 
 clean: ## remove everything that make created
-	@rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv build isolation/build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 environment:

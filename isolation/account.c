@@ -136,6 +136,8 @@ int account_take(account *mine, uint64_t bytes) {
     return taken;
 }
 
+void account_add(account *mine, uint64_t bytes) { ADD(mine->row->bytes, bytes); }
+
 void account_give(account *mine, uint64_t bytes) { ADD(mine->row->bytes, -bytes); }
 
 uint64_t account_used(account *mine) {

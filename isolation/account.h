@@ -22,6 +22,9 @@ typedef struct {
 /* Takes this many bytes before the driver is asked for them. Returns 0, and takes nothing, where they do not fit. */
 int account_take(account *mine, uint64_t bytes);
 
+/* Counts bytes that the driver has allocated already, even if they do not fit. */
+void account_add(account *mine, uint64_t bytes);
+
 /* Gives bytes back that were taken, after the driver has freed them or has refused to allocate them. */
 void account_give(account *mine, uint64_t bytes);
 

@@ -1,0 +1,65 @@
+/* The few types and numbers of the CUDA driver API that this library needs; NVIDIA's headers are not used. */
+#ifndef HALFCARD_CUDA_H
+#define HALFCARD_CUDA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int CUresult, CUdevice;
+typedef unsigned long long CUdeviceptr, CUhandle;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUarray_st *CUarray;
+typedef struct CUmipmappedArray_st *CUmipmappedArray;
+typedef struct CUstream_st *CUstream;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+
+enum {
+    CUDA_SUCCESS = 0,
+    CUDA_ERROR_INVALID_VALUE = 1,
+    CUDA_ERROR_OUT_OF_MEMORY = 2,
+    CUDA_ERROR_NOT_INITIALIZED = 3,
+    CUDA_ERROR_INVALID_DEVICE = 101,
+    CUDA_ERROR_INVALID_CONTEXT = 201,
+    CUDA_ERROR_NOT_FOUND = 500,
+    CUDA_ERROR_NOT_SUPPORTED = 801,
+    CUDA_ERROR_UNKNOWN = 999,
+};
+
+typedef struct {
+    int type;
+    int id;
+} CUmemLocation;
+
+#define CU_MEM_LOCATION_TYPE_DEVICE 1
+
+typedef struct {
+    int type;
+    int requested_handle_types;
+    CUmemLocation location;
+    void *win32;
+    unsigned char flags[8];
+} CUmemAllocationProp;
+
+/* It begins like CUmemAllocationProp, and nothing behind that is read. */
+typedef CUmemAllocationProp CUmemPoolProps;
+
+/* Of the functions whose names have no _v2: sizes of 32 bits, before CUDA 3.2. */
+typedef struct {
+    unsigned width, height, format, channels;
+} CUDA_ARRAY_DESCRIPTOR_v1;
+
+typedef struct {
+    unsigned width, height, depth, format, channels, flags;
+} CUDA_ARRAY3D_DESCRIPTOR_v1;
+
+typedef struct {
+    size_t width, height;
+    unsigned format, channels;
+} CUDA_ARRAY_DESCRIPTOR;
+
+typedef struct {
+    size_t width, height, depth;
+    unsigned format, channels, flags;
+} CUDA_ARRAY3D_DESCRIPTOR;
+
+#endif

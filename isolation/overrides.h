@@ -1,0 +1,101 @@
+/* The one description of the driver functions that this library overrides. All others are the driver's own.
+ *
+ * Include it with these macros defined; each is named after what a function does with memory:
+ *
+ *   ALLOCATE(name, parameters, arguments, card, bytes, kind, key)   takes the bytes of the card, then calls the driver
+ *   RELEASE(name, parameters, arguments, kind, key)                 calls the driver, then gives the bytes back
+ *   OTHER(name, parameters)                                         is written out, in the file that the heading names
+ *   ASK(name, parameters)                                           is not overridden, but called by this library
+ *
+ * `card` is CURRENT (of the current context), DEVICE(number) or LOCATION(properties); `kind` and `key` are how the
+ * holding is found again. An expression for `key` is used only after the driver has succeeded.
+ */
+
+/* --- memory -------------------------------------------------------------------------------------------------------- */
+
+ALLOCATE(cuMemAlloc_v2, (CUdeviceptr * made, size_t size), (made, size), CURRENT, size, MEMORY, *made)
+ALLOCATE(cuMemAllocPitch_v2, (CUdeviceptr * made, size_t *pitch, size_t width, size_t height, unsigned element),
+         (made, pitch, width, height, element), CURRENT, bytes_of_rows(width, height), MEMORY, *made)
+ALLOCATE(cuMemAllocManaged, (CUdeviceptr * made, size_t size, unsigned flags), (made, size, flags), CURRENT, size,
+         MEMORY, *made)
+RELEASE(cuMemFree_v2, (CUdeviceptr old), (old), MEMORY, old)
+
+ALLOCATE(cuMemAlloc, (unsigned *made, unsigned size), (made, size), CURRENT, size, MEMORY, *made)
+ALLOCATE(cuMemAllocPitch, (unsigned *made, unsigned *pitch, unsigned width, unsigned height, unsigned element),
+         (made, pitch, width, height, element), CURRENT, bytes_of_rows(width, height), MEMORY, *made)
+RELEASE(cuMemFree, (unsigned old), (old), MEMORY, old)
+
+/* --- arrays -------------------------------------------------------------------------------------------------------- */
+
+ALLOCATE(cuArrayCreate_v2, (CUarray * made, const CUDA_ARRAY_DESCRIPTOR *of), (made, of), CURRENT,
+         of ? bytes_of_array(of->width, of->height, 1, of->format, of->channels) : 0, ARRAY, *made)
+ALLOCATE(cuArray3DCreate_v2, (CUarray * made, const CUDA_ARRAY3D_DESCRIPTOR *of), (made, of), CURRENT,
+         of ? bytes_of_array(of->width, of->height, of->depth, of->format, of->channels) : 0, ARRAY, *made)
+ALLOCATE(cuArrayCreate, (CUarray * made, const CUDA_ARRAY_DESCRIPTOR_v1 *of), (made, of), CURRENT,
+         of ? bytes_of_array(of->width, of->height, 1, of->format, of->channels) : 0, ARRAY, *made)
+ALLOCATE(cuArray3DCreate, (CUarray * made, const CUDA_ARRAY3D_DESCRIPTOR_v1 *of), (made, of), CURRENT,
+         of ? bytes_of_array(of->width, of->height, of->depth, of->format, of->channels) : 0, ARRAY, *made)
+ALLOCATE(cuMipmappedArrayCreate, (CUmipmappedArray * made, const CUDA_ARRAY3D_DESCRIPTOR *of, unsigned levels),
+         (made, of, levels), CURRENT, of ? bytes_of_levels(of, levels) : 0, MIPMAP, *made)
+RELEASE(cuArrayDestroy, (CUarray old), (old), ARRAY, old)
+RELEASE(cuMipmappedArrayDestroy, (CUmipmappedArray old), (old), MIPMAP, old)
+
+/* --- contexts: what the driver needs for one; its end releases what was allocated in it ----------------------------- */
+
+ALLOCATE(cuCtxCreate, (CUcontext * made, unsigned flags, CUdevice device), (made, flags, device), DEVICE(device),
+         cards_context_bytes(device), CONTEXT, *made)
+ALLOCATE(cuCtxCreate_v2, (CUcontext * made, unsigned flags, CUdevice device), (made, flags, device), DEVICE(device),
+         cards_context_bytes(device), CONTEXT, *made)
+ALLOCATE(cuCtxCreate_v3, (CUcontext * made, void *affinity, int count, unsigned flags, CUdevice device),
+         (made, affinity, count, flags, device), DEVICE(device), cards_context_bytes(device), CONTEXT, *made)
+ALLOCATE(cuCtxCreate_v4, (CUcontext * made, void *how, unsigned flags, CUdevice device), (made, how, flags, device),
+         DEVICE(device), cards_context_bytes(device), CONTEXT, *made)
+RELEASE(cuCtxDestroy, (CUcontext old), (old), CONTEXT, old)
+RELEASE(cuCtxDestroy_v2, (CUcontext old), (old), CONTEXT, old)
+
+/* primary.c */
+OTHER(cuDevicePrimaryCtxRetain, (CUcontext * made, CUdevice device))
+OTHER(cuDevicePrimaryCtxRelease, (CUdevice device))
+OTHER(cuDevicePrimaryCtxRelease_v2, (CUdevice device))
+OTHER(cuDevicePrimaryCtxReset, (CUdevice device))
+OTHER(cuDevicePrimaryCtxReset_v2, (CUdevice device))
+
+/* --- virtual memory: virtual.c -------------------------------------------------------------------------------------- */
+
+OTHER(cuMemCreate, (CUhandle * made, size_t size, const CUmemAllocationProp *how, unsigned long long flags))
+OTHER(cuMemRelease, (CUhandle old))
+OTHER(cuMemMap, (CUdeviceptr at, size_t size, size_t offset, CUhandle handle, unsigned long long flags))
+OTHER(cuMemUnmap, (CUdeviceptr at, size_t size))
+OTHER(cuMemRetainAllocationHandle, (CUhandle * found, void *at))
+
+/* --- memory in the order of a stream: pools.c ----------------------------------------------------------------------- */
+
+OTHER(cuMemAllocAsync, (CUdeviceptr * made, size_t size, CUstream stream))
+OTHER(cuMemAllocAsync_ptsz, (CUdeviceptr * made, size_t size, CUstream stream))
+OTHER(cuMemAllocFromPoolAsync, (CUdeviceptr * made, size_t size, CUmemoryPool pool, CUstream stream))
+OTHER(cuMemAllocFromPoolAsync_ptsz, (CUdeviceptr * made, size_t size, CUmemoryPool pool, CUstream stream))
+OTHER(cuMemFreeAsync, (CUdeviceptr old, CUstream stream))
+OTHER(cuMemFreeAsync_ptsz, (CUdeviceptr old, CUstream stream))
+OTHER(cuMemPoolCreate, (CUmemoryPool * made, const CUmemPoolProps *how))
+OTHER(cuMemPoolDestroy, (CUmemoryPool old))
+OTHER(cuMemPoolTrimTo, (CUmemoryPool pool, size_t bytes))
+
+/* --- what a program asks: answers.c --------------------------------------------------------------------------------- */
+
+OTHER(cuInit, (unsigned flags))
+OTHER(cuMemGetInfo_v2, (size_t *free, size_t *total))
+OTHER(cuDeviceTotalMem_v2, (size_t *total, CUdevice device))
+OTHER(cuGetProcAddress, (const char *name, void **found, int version, uint64_t flags))
+OTHER(cuGetProcAddress_v2, (const char *name, void **found, int version, uint64_t flags, int *status))
+
+/* --- what this library asks ------------------------------------------------------------------------------------------ */
+
+ASK(cuCtxGetCurrent, (CUcontext * found))
+ASK(cuCtxGetDevice, (CUdevice * found))
+ASK(cuCtxPushCurrent_v2, (CUcontext context))
+ASK(cuCtxPopCurrent_v2, (CUcontext * old))
+ASK(cuDeviceGetMemPool, (CUmemoryPool * found, CUdevice device))
+ASK(cuDeviceGetUuid, (unsigned char uuid[16], CUdevice device))
+ASK(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active))
+ASK(cuMemPoolGetAttribute, (CUmemoryPool pool, int attribute, void *found))
+ASK(cuStreamGetCtx, (CUstream stream, CUcontext *found))
