@@ -7,10 +7,12 @@ decision. Calls of both alternate on one connection.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
 import json
 import os
 import sys
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -18,7 +20,7 @@ from itertools import islice
 from math import isqrt
 from pathlib import Path
 from random import Random
-from statistics import median
+from statistics import median, quantiles
 from typing import Any, Final, NamedTuple
 
 import uvloop
@@ -39,6 +41,7 @@ MOST_FIRST: Final = 15.0
 MOST_FULL: Final = 1.5
 MOST_FIRST_PRIORITIZE_MS: Final = 150.0
 MOST_GROWTH: Final = 1.2
+MOST_HELD_MS: Final = 20.0
 
 _KINDS: Final = cluster.kinds()
 _FLOORS: Final = 60
@@ -251,6 +254,40 @@ async def _changes(bench: Bench) -> Part:
     return Part("what changes cost", figures)
 
 
+async def _inspect(bench: Bench) -> Part:
+    """Filters as fast as answers come, alone and while somebody reads the state of all nodes."""
+    bodies = bench.filter_calls(_KINDS["a share"])
+    await bench.caller.ask(names.FILTER_PATH, bodies[0])
+    alone = await bench.calls(names.FILTER_PATH, bodies, bench.rounds.turns)
+    began = time.perf_counter()
+    reading = asyncio.create_task(_read_all(bench.server.port, names.INSPECT_PATH))
+    during = await bench.calls(names.FILTER_PATH, bodies, 2)
+    while not reading.done():
+        during += await bench.calls(names.FILTER_PATH, bodies, 1)
+    size, taken = await reading, time.perf_counter() - began
+    figures = [
+        Figure("slowest filter alone", max(call.taken for call in alone), "ms"),
+        Figure("slowest filter during /inspect", max(call.taken for call in during), "ms"),
+        Figure(
+            "... 99 of 100: CPU until the answer",
+            quantiles((each.cpu for each in during), n=100)[-1],
+            "ms",
+            MOST_HELD_MS,
+        ),
+        Figure("filters during /inspect", len(during), "", None, 0),
+        Figure("/inspect", taken, "s"),
+    ]
+    return Part(f"inspections: {size / 1e6:.1f} MB", figures)
+
+
+async def _read_all(port: int, path: str) -> int:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+    body = await reader.read()
+    writer.close()
+    return len(body)
+
+
 class Costs(NamedTuple):
     """Figures of one turn, each in its own unit; only figures of one kind are compared."""
 
@@ -296,6 +333,7 @@ _CASES: Final[dict[str, Callable[[Bench], Any]]] = {
     "full": _full_filter,
     "prioritize": _prioritize,
     "changes": _changes,
+    "inspect": _inspect,
 }
 _GROWTH: Final = "growth"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from fastapi import FastAPI, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from starlette.types import ASGIApp
 
 import halfcard
@@ -15,6 +15,7 @@ from serving.direct_routes import DirectRoutes
 from serving.log import Log
 
 from .explain.inspection import gpushare_json, inspect_json
+from .inspection_stream import OneByOne, gpushare_parts, inspection_parts
 from .metrics import ExtenderMetrics
 from .scheduler_api import wire
 from .scheduler_api.endpoint import Verb
@@ -59,11 +60,14 @@ def _no_victims(_why: str) -> bytes:
 def _for_people(scheduling: VerbHandlers, table: Mapping[str, Offer], aliyun_unit_mib: int) -> FastAPI:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     state = scheduling.state
+    one_by_one = OneByOne()
+
+    def streamed(parts: Iterator[bytes]) -> Response:
+        return StreamingResponse(one_by_one.stream(parts), media_type="application/json")
 
     @app.get(names.INSPECT_PATH)
     async def inspect() -> Response:
-        nodes = [inspect_json(state, node, table) for node in state.nodes().values()]
-        return JSONResponse({"nodes": nodes, "doubts": list(state.inconsistencies())})
+        return streamed(inspection_parts(state, table))
 
     @app.get(names.INSPECT_PATH + "/{name}")
     async def inspect_one(name: str) -> Response:
@@ -72,7 +76,7 @@ def _for_people(scheduling: VerbHandlers, table: Mapping[str, Offer], aliyun_uni
 
     @app.get(names.GPUSHARE_INSPECT_PATH)
     async def inspect_gpushare() -> Response:
-        return JSONResponse(gpushare_json(state, list(state.nodes().values()), aliyun_unit_mib))
+        return streamed(gpushare_parts(state, aliyun_unit_mib))
 
     @app.get(names.GPUSHARE_INSPECT_PATH + "/{name}")
     async def inspect_gpushare_one(name: str) -> Response:

@@ -146,11 +146,11 @@ def inspect_json(state: State, node: Node, table: Mapping[str, Offer]) -> dict[s
 
 def gpushare_json(state: State, nodes: Iterable[Node], unit_mib: int) -> dict[str, Any]:
     """Returns the answer of gpushare's extender, with memory in its unit."""
-    return {"nodes": [_gpushare_node(inspect(state, node, {}), unit_mib) for node in nodes]}
+    return {"nodes": [gpushare_node_json(state, node, unit_mib) for node in nodes]}
 
 
-def _gpushare_node(node: NodeInspection, unit_mib: int) -> dict[str, Any]:
-    devices = [_gpushare_device(card, unit_mib) for card in node.cards]
+def gpushare_node_json(state: State, node: Node, unit_mib: int) -> dict[str, Any]:
+    devices = [_gpushare_device(card, unit_mib) for card in inspect(state, node, {}).cards]
     return {
         "name": node.name,
         "totalGPU": sum(device["totalGPU"] for device in devices),

@@ -57,7 +57,7 @@ async def _ask(app: ASGIApp, scope: dict[str, Any], messages: Iterator[Any]) -> 
     sent: list[MutableMapping[str, Any]] = []
 
     async def receive() -> MutableMapping[str, Any]:
-        message: MutableMapping[str, Any] = next(messages)
+        message: MutableMapping[str, Any] = next(messages, _SILENCE)
         if message is _SILENCE:
             await asyncio.Event().wait()
         return message

@@ -20,7 +20,7 @@ from .printed import parts_of
 
 def test_the_benchmark_prints_a_table_and_writes_it_as_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     parts = parts_of(extender.main, "--quick", "--nodes", "40", folder=tmp_path, capfd=capfd)
-    assert len(parts) == 9
+    assert len(parts) == 10
     figures = [figure for part in parts for figure in part["figures"]]
     assert all(figure["name"] and math.isfinite(figure["value"]) for figure in figures)
 

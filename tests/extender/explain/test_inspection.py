@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator, Iterator
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
@@ -8,6 +10,7 @@ import pytest
 
 from extender.app import _for_people
 from extender.explain.inspection import Amount, NodeInspection, gpushare_json, inspect, inspect_json
+from extender.inspection_stream import OneByOne, inspection_parts
 from extender.state import State
 from halfcard import names
 from halfcard.dialects import ALL
@@ -194,3 +197,48 @@ def test_an_unknown_node_is_an_error_in_the_same_format(path: str) -> None:
     status, found = asked(state_of([node()]), path)
     assert (status, found["nodes"]) == (404, [])
     assert "node none" in found["error"]
+
+
+@pytest.mark.parametrize("path", ["/inspect", "/gpushare-scheduler/inspect"])
+def test_no_node_is_an_empty_list(path: str) -> None:
+    status, found = asked(state_of([]), path)
+    assert (status, found["nodes"]) == (200, [])
+
+
+async def test_other_calls_are_answered_between_any_two_nodes_of_any_number_of_inspections() -> None:
+    taken: list[str] = []
+
+    def parts(name: str) -> Iterator[bytes]:
+        for _ in range(20):
+            taken.append(name)
+            yield b"{}"
+
+    async def others() -> None:
+        while True:
+            taken.append("other")
+            await asyncio.sleep(0)
+
+    one_by_one, answering = OneByOne(), asyncio.create_task(others())
+    await asyncio.gather(*(read(one_by_one.stream(parts(name))) for name in ("first", "second")))
+    answering.cancel()
+    turns = "".join("," if each == "other" else "x" for each in taken)
+    assert "xx" not in turns
+    assert taken.count("first") == taken.count("second") == 20
+
+
+async def test_a_long_inspection_comes_in_pieces() -> None:
+    pieces = await read(OneByOne().stream(iter([b"x" * 1000] * 1000)))
+    assert len(b"".join(pieces)) == 1_000_000
+    assert 64 * 1024 <= max(map(len, pieces)) <= 66 * 1024
+
+
+async def read(pieces: AsyncIterator[bytes]) -> list[bytes]:
+    return [piece async for piece in pieces]
+
+
+def test_a_node_that_is_removed_during_an_inspection_is_left_out() -> None:
+    state = state_of([node(), node("gpu2")])
+    parts = inspection_parts(state, TABLE)
+    first = next(parts)
+    state.drop_node("gpu2")
+    assert [each["name"] for each in json.loads(first + b"".join(parts))["nodes"]] == ["gpu1"]
