@@ -57,6 +57,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "The extender counts such a pod with what it requests, and places no more pods there. `halfcard inspect` shows"
         " the same reasons.",
         _doubtful,
+        unless=("scheduler-past-extender",),
     ),
     Check(
         "pod-unplaceable",

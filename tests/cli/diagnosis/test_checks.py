@@ -315,6 +315,14 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "scheduler-past-extender",
         "team/new",
     ),
+    "the newest pod has no record, and there was no card for it": (
+        replace(
+            with_pods(pod(), pod("new", created="2026-11-21T11:00:00Z", is_recorded=False)),
+            doubts=("pod team/new on node gpu-1: it has no usable record of its cards, and more than is left on any",),
+        ),
+        "scheduler-past-extender",
+        "team/new",
+    ),
     "the agent recorded the newest pod": (
         with_pods(pod(), pod("new", created="2026-11-21T11:00:00Z", by_agent=True)),
         "scheduler-past-extender",
