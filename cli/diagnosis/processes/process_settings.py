@@ -20,8 +20,8 @@ _EDIT: Final = f"kubectl -n {names.NAMESPACE} edit configmap {names.SETTINGS_MAP
 def _unusable(snapshot: Snapshot) -> Iterator[FoundFault]:
     if snapshot.settings_problem:
         fix = (
-            "correct it; if you use helm, in the chart's value `settings`, and upgrade with `--force-conflicts` if kubectl"
-            " changed it since: no process of Halfcard starts with it, but for agents that kept earlier ones"
+            "correct it; if you use helm, in the chart's value `settings`, and upgrade with `--force-conflicts` if"
+            " kubectl changed it since: no process of Halfcard starts with it, but for agents that kept earlier ones"
         )
         yield FoundFault(_MAP, snapshot.settings_problem, fix, _EDIT)
     mounts = any(each.is_ours and names.SETTINGS_MAP in each.config_maps for each in snapshot.workloads)
