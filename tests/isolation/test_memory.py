@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 
 import pytest
 
+from halfcard.isolation.shared_files import new_account
+
 from .node import CONTEXT_MIB, LIMIT_MIB, MIB, OUT_OF_MEMORY, Container, Driver, Program, share
 
 LEFT_MIB: Final = LIMIT_MIB - CONTEXT_MIB
@@ -284,6 +286,12 @@ def test_without_its_files_cuda_does_not_start(driver: Driver, file: str, conten
     container = driver.container()
     place = driver.folder / file
     place.unlink() if content is None else place.write_bytes(content)
+    _does_not_start(container)
+
+
+def test_an_account_in_the_place_of_the_control_file_does_not_start(driver: Driver) -> None:
+    container = driver.container()
+    (driver.folder / "control").write_bytes(new_account())
     _does_not_start(container)
 
 
