@@ -12,6 +12,10 @@ typedef struct CUarray_st *CUarray;
 typedef struct CUmipmappedArray_st *CUmipmappedArray;
 typedef struct CUstream_st *CUstream;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUgreenCtx_st *CUgreenCtx;
 
 enum {
     CUDA_SUCCESS = 0,
@@ -42,6 +46,13 @@ typedef struct {
 
 /* It begins like CUmemAllocationProp, and nothing behind that is read. */
 typedef CUmemAllocationProp CUmemPoolProps;
+
+/* Of a node that allocates memory; other nodes have something else behind the type. */
+typedef struct {
+    int type;
+    int reserved[3];
+    CUmemAllocationProp where;
+} CUgraphNodeParams;
 
 /* Of the functions whose names have no _v2: sizes of 32 bits, before CUDA 3.2. */
 typedef struct {

@@ -4,7 +4,7 @@
 
 #include "cuda.h"
 
-typedef enum { MEMORY, ARRAY, MIPMAP, CONTEXT, PRIMARY, HANDLE, MAPPING } holding_kind;
+typedef enum { MEMORY, ARRAY, MIPMAP, CONTEXT, PRIMARY, GREEN, HANDLE, MAPPING } holding_kind;
 
 typedef struct block block; /* virtual.c */
 

@@ -30,11 +30,13 @@ RELEASE(cuMemFree, (unsigned old), (old), MEMORY, old)
 ALLOCATE(cuArrayCreate_v2, (CUarray * made, const CUDA_ARRAY_DESCRIPTOR *of), (made, of), CURRENT,
          of ? bytes_of_array(of->width, of->height, 1, of->format, of->channels) : 0, ARRAY, *made)
 ALLOCATE(cuArray3DCreate_v2, (CUarray * made, const CUDA_ARRAY3D_DESCRIPTOR *of), (made, of), CURRENT,
-         of ? bytes_of_array(of->width, of->height, of->depth, of->format, of->channels) : 0, ARRAY, *made)
+         of && !is_filled_later(of->flags) ? bytes_of_array(of->width, of->height, of->depth, of->format, of->channels) : 0,
+         ARRAY, *made)
 ALLOCATE(cuArrayCreate, (CUarray * made, const CUDA_ARRAY_DESCRIPTOR_v1 *of), (made, of), CURRENT,
          of ? bytes_of_array(of->width, of->height, 1, of->format, of->channels) : 0, ARRAY, *made)
 ALLOCATE(cuArray3DCreate, (CUarray * made, const CUDA_ARRAY3D_DESCRIPTOR_v1 *of), (made, of), CURRENT,
-         of ? bytes_of_array(of->width, of->height, of->depth, of->format, of->channels) : 0, ARRAY, *made)
+         of && !is_filled_later(of->flags) ? bytes_of_array(of->width, of->height, of->depth, of->format, of->channels) : 0,
+         ARRAY, *made)
 ALLOCATE(cuMipmappedArrayCreate, (CUmipmappedArray * made, const CUDA_ARRAY3D_DESCRIPTOR *of, unsigned levels),
          (made, of, levels), CURRENT, of ? bytes_of_levels(of, levels) : 0, MIPMAP, *made)
 RELEASE(cuArrayDestroy, (CUarray old), (old), ARRAY, old)
@@ -50,6 +52,9 @@ ALLOCATE(cuCtxCreate_v3, (CUcontext * made, void *affinity, int count, unsigned 
          (made, affinity, count, flags, device), DEVICE(device), cards_context_bytes(device), CONTEXT, *made)
 ALLOCATE(cuCtxCreate_v4, (CUcontext * made, void *how, unsigned flags, CUdevice device), (made, how, flags, device),
          DEVICE(device), cards_context_bytes(device), CONTEXT, *made)
+ALLOCATE(cuGreenCtxCreate, (CUgreenCtx * made, void *resources, CUdevice device, unsigned flags),
+         (made, resources, device, flags), DEVICE(device), cards_context_bytes(device), GREEN, *made)
+RELEASE(cuGreenCtxDestroy, (CUgreenCtx old), (old), GREEN, old)
 RELEASE(cuCtxDestroy, (CUcontext old), (old), CONTEXT, old)
 RELEASE(cuCtxDestroy_v2, (CUcontext old), (old), CONTEXT, old)
 
@@ -68,7 +73,7 @@ OTHER(cuMemMap, (CUdeviceptr at, size_t size, size_t offset, CUhandle handle, un
 OTHER(cuMemUnmap, (CUdeviceptr at, size_t size))
 OTHER(cuMemRetainAllocationHandle, (CUhandle * found, void *at))
 
-/* --- memory in the order of a stream: pools.c ----------------------------------------------------------------------- */
+/* --- memory in the order of a stream: stream_memory.c ---------------------------------------------------------------- */
 
 OTHER(cuMemAllocAsync, (CUdeviceptr * made, size_t size, CUstream stream))
 OTHER(cuMemAllocAsync_ptsz, (CUdeviceptr * made, size_t size, CUstream stream))
@@ -79,6 +84,18 @@ OTHER(cuMemFreeAsync_ptsz, (CUdeviceptr old, CUstream stream))
 OTHER(cuMemPoolCreate, (CUmemoryPool * made, const CUmemPoolProps *how))
 OTHER(cuMemPoolDestroy, (CUmemoryPool old))
 OTHER(cuMemPoolTrimTo, (CUmemoryPool pool, size_t bytes))
+
+/* --- memory of graphs: graphs.c ------------------------------------------------------------------------------------- */
+
+OTHER(cuGraphAddMemAllocNode, (CUgraphNode * made, CUgraph graph, const CUgraphNode *after, size_t count, void *how))
+OTHER(cuGraphAddNode,
+      (CUgraphNode * made, CUgraph graph, const CUgraphNode *after, size_t count, CUgraphNodeParams *how))
+OTHER(cuGraphAddNode_v2, (CUgraphNode * made, CUgraph graph, const CUgraphNode *after, const void *edges, size_t count,
+                          CUgraphNodeParams *how))
+OTHER(cuGraphLaunch, (CUgraphExec graph, CUstream stream))
+OTHER(cuGraphLaunch_ptsz, (CUgraphExec graph, CUstream stream))
+OTHER(cuGraphUpload, (CUgraphExec graph, CUstream stream))
+OTHER(cuGraphUpload_ptsz, (CUgraphExec graph, CUstream stream))
 
 /* --- what a program asks: answers.c --------------------------------------------------------------------------------- */
 
@@ -94,8 +111,11 @@ ASK(cuCtxGetCurrent, (CUcontext * found))
 ASK(cuCtxGetDevice, (CUdevice * found))
 ASK(cuCtxPushCurrent_v2, (CUcontext context))
 ASK(cuCtxPopCurrent_v2, (CUcontext * old))
+ASK(cuDeviceGetGraphMemAttribute, (CUdevice device, int attribute, void *found))
 ASK(cuDeviceGetMemPool, (CUmemoryPool * found, CUdevice device))
 ASK(cuDeviceGetUuid, (unsigned char uuid[16], CUdevice device))
+ASK(cuDeviceGraphMemTrim, (CUdevice device))
 ASK(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active))
 ASK(cuMemPoolGetAttribute, (CUmemoryPool pool, int attribute, void *found))
 ASK(cuStreamGetCtx, (CUstream stream, CUcontext *found))
+ASK(cuStreamIsCapturing, (CUstream stream, int *status))

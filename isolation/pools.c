@@ -1,11 +1,5 @@
-/* Memory that is allocated in the order of a stream comes from a pool of the driver, which keeps what was freed for
- * later. A pool counts what it has reserved, or what is used of it where that is more.
- *
- * What an allocation needs beyond that is taken before the driver is asked. How far the pool really grew is known only
- * afterwards: the rest is counted then, even if it exceeds the limit, by less than the driver's step (32 MiB). A pool
- * shrinks when its streams are synchronised, without a call of ours: it is measured again at the next call about a pool,
- * and before an allocation is refused.
- */
+/* The driver's pools, and its memory for graphs, of which each device has one: what they have now is measured, because
+ * they grow and shrink without a call that says so. */
 #include "at_fork.h"
 #include "cards.h"
 #include "driver.h"
@@ -14,20 +8,16 @@
 #define MOST_POOLS 256
 #define RESERVED_NOW 5 /* CUmemPool_attribute */
 #define USED_NOW 7
-
-typedef struct {
-    CUmemoryPool pool;
-    int card;
-    uint64_t counted;
-} counted_pool;
+#define RESERVED_BY_GRAPHS 2 /* CUgraphMem_attribute */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static counted_pool pools[MOST_POOLS];
 static int count;
+static int graphs; /* devices whose memory for graphs is counted */
 
 static void forget_all(void) {
     mutex = UNLOCKED;
-    count = 0;
+    count = graphs = 0;
 }
 
 IN_CHILD_OF_FORK(forget_all)
@@ -39,37 +29,66 @@ static uint64_t number_of(const counted_pool *of, int attribute) {
     return CALL(cuMemPoolGetAttribute, (of->pool, attribute, &found)) ? 0 : found;
 }
 
-static uint64_t size_of(const counted_pool *of) {
-    uint64_t reserved = number_of(of, RESERVED_NOW), used = number_of(of, USED_NOW);
+uint64_t pool_used(const counted_pool *of) { return number_of(of, USED_NOW); }
+
+static uint64_t size_of_pool(const counted_pool *of) {
+    uint64_t reserved = number_of(of, RESERVED_NOW), used = pool_used(of);
     return reserved > used ? reserved : used;
 }
 
+static uint64_t size_of_graphs(CUdevice device) {
+    uint64_t found = 0;
+    return CALL(cuDeviceGetGraphMemAttribute, (device, RESERVED_BY_GRAPHS, &found)) ? 0 : found;
+}
+
 static void measure(counted_pool *of) {
-    uint64_t size = size_of(of);
+    uint64_t size = of->pool ? size_of_pool(of) : size_of_graphs(of->device);
     if (size < of->counted) cards_give(of->card, of->counted - size);
     if (size > of->counted) cards_add(of->card, size - of->counted);
     of->counted = size;
 }
 
-static void measure_all(void) {
+void pools_measure_locked(void) {
     for (int at = 0; at < count; at++) measure(&pools[at]);
 }
 
-static void trim_all(void) {
-    for (int at = 0; at < count; at++) CALL(cuMemPoolTrimTo, (pools[at].pool, 0));
-    measure_all();
+static void trim(const counted_pool *of) {
+    if (of->pool) CALL(cuMemPoolTrimTo, (of->pool, 0));
+    else CALL(cuDeviceGraphMemTrim, (of->device));
 }
 
-static counted_pool *pool_of(CUmemoryPool pool, int card) {
+void pools_trim_locked(void) {
+    for (int at = 0; at < count; at++) trim(&pools[at]);
+    pools_measure_locked();
+}
+
+counted_pool *pool_found(CUmemoryPool pool, CUdevice device) {
     for (int at = 0; at < count; at++)
-        if (pools[at].pool == pool) return &pools[at];
+        if (pools[at].pool == pool && (pool || pools[at].device == device)) return &pools[at];
+    return NULL;
+}
+
+static counted_pool *add(counted_pool added) {
     if (count == MOST_POOLS) return NULL;
-    pools[count] = (counted_pool){pool, card, 0};
+    pools[count] = added;
     return &pools[count++];
 }
 
-static void forget(counted_pool *old) {
-    cards_give(old->card, old->counted - number_of(old, USED_NOW)); /* what is used lives until it is freed */
+counted_pool *pool_of(CUmemoryPool pool, int card) {
+    counted_pool *found = pool_found(pool, NO_DEVICE);
+    return found ? found : add((counted_pool){pool, NO_DEVICE, card, 0});
+}
+
+void pools_add_graphs_locked(CUdevice device) {
+    int card = card_of_device(device);
+    if (card < 0 || pool_found(NULL, device) || !add((counted_pool){NULL, device, card, 0})) return;
+    __atomic_add_fetch(&graphs, 1, __ATOMIC_RELEASE);
+}
+
+int pools_have_graphs(void) { return __atomic_load_n(&graphs, __ATOMIC_ACQUIRE) > 0; }
+
+void pool_forget(counted_pool *old) {
+    cards_give(old->card, old->counted - pool_used(old)); /* what is used lives until it is freed */
     *old = pools[--count];
 }
 
@@ -78,134 +97,22 @@ static void forget(counted_pool *old) {
 static CUresult take(int card, uint64_t bytes) {
     CUresult error = cards_take(card, bytes);
     if (error != CUDA_ERROR_OUT_OF_MEMORY || !count) return error;
-    trim_all();
+    pools_trim_locked();
     return cards_take(card, bytes);
 }
 
+void pools_lock(void) { pthread_mutex_lock(&mutex); }
+void pools_unlock(void) { pthread_mutex_unlock(&mutex); }
+
 CUresult take_or_trim(int card, uint64_t bytes) {
-    pthread_mutex_lock(&mutex);
+    pools_lock();
     CUresult error = take(card, bytes);
-    pthread_mutex_unlock(&mutex);
+    pools_unlock();
     return error;
 }
 
 void pools_measure(void) {
-    pthread_mutex_lock(&mutex);
-    measure_all();
-    pthread_mutex_unlock(&mutex);
-}
-
-/* --- allocations ----------------------------------------------------------------------------------------------------- */
-
-static uint64_t shortage(const counted_pool *of, uint64_t bytes) {
-    uint64_t needed = number_of(of, USED_NOW) + bytes;
-    return needed > of->counted ? needed - of->counted : 0;
-}
-
-/* Trimming takes from this pool, too: then more of the allocation has to be taken. */
-static CUresult take_shortage(counted_pool *of, uint64_t bytes) {
-    uint64_t short_of = shortage(of, bytes);
-    CUresult error = cards_take(of->card, short_of);
-    if (error == CUDA_ERROR_OUT_OF_MEMORY) {
-        trim_all();
-        error = cards_take(of->card, short_of = shortage(of, bytes));
-    }
-    if (!error) of->counted += short_of;
-    return error;
-}
-
-static CUresult take_for(CUmemoryPool pool, int card, uint64_t bytes) {
-    counted_pool *of = pool_of(pool, card);
-    return of ? take_shortage(of, bytes) : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-/* Holds the mutex until `end`, unless it returns an error. */
-static CUresult begin(CUmemoryPool pool, int card, uint64_t bytes) {
-    if (card == NOT_ALLOWED) return CUDA_ERROR_UNKNOWN;
-    pthread_mutex_lock(&mutex);
-    CUresult error = pool && card >= 0 ? take_for(pool, card, bytes) : CUDA_SUCCESS; /* else the driver refuses */
-    if (error) pthread_mutex_unlock(&mutex);
-    return error;
-}
-
-static CUresult end(CUresult answer) {
-    measure_all();
-    pthread_mutex_unlock(&mutex);
-    return answer;
-}
-
-static CUdevice device_of_stream(CUstream stream) {
-    CUcontext of, current;
-    CUdevice device = -1;
-    int elsewhere = !CALL(cuStreamGetCtx, (stream, &of)) && !CALL(cuCtxGetCurrent, (&current)) && of != current;
-    if (elsewhere) CALL(cuCtxPushCurrent_v2, (of));
-    CALL(cuCtxGetDevice, (&device));
-    if (elsewhere) CALL(cuCtxPopCurrent_v2, (&of));
-    return device;
-}
-
-static CUmemoryPool pool_of_device(CUdevice device) {
-    CUmemoryPool found = NULL;
-    CALL(cuDeviceGetMemPool, (&found, device));
-    return found;
-}
-
-static int card_of_pool(CUmemoryPool pool, CUstream stream) {
-    int card = card_of_device(device_of_stream(stream));
-    pthread_mutex_lock(&mutex);
-    for (int at = 0; at < count; at++)
-        if (pools[at].pool == pool) card = pools[at].card;
-    pthread_mutex_unlock(&mutex);
-    return card;
-}
-
-/* --- functions, each also with the default stream of a thread -------------------------------------------------------- */
-
-#define ALLOCATE_ASYNC(name)                                                               \
-    CUresult name(CUdeviceptr *made, size_t size, CUstream stream) {                       \
-        CUdevice device = device_of_stream(stream);                                        \
-        CUresult error = begin(pool_of_device(device), card_of_device(device), size);      \
-        return error ? error : end(CALL(name, (made, size, stream)));                      \
-    }
-
-#define ALLOCATE_FROM(name)                                                                \
-    CUresult name(CUdeviceptr *made, size_t size, CUmemoryPool pool, CUstream stream) {    \
-        CUresult error = begin(pool, card_of_pool(pool, stream), size);                    \
-        return error ? error : end(CALL(name, (made, size, pool, stream)));                \
-    }
-
-#define FREE_ASYNC(name)                                                                   \
-    CUresult name(CUdeviceptr old, CUstream stream) {                                      \
-        CUresult answer = CALL(name, (old, stream));                                       \
-        return pthread_mutex_lock(&mutex), end(answer);                                    \
-    }
-
-ALLOCATE_ASYNC(cuMemAllocAsync)
-ALLOCATE_ASYNC(cuMemAllocAsync_ptsz)
-ALLOCATE_FROM(cuMemAllocFromPoolAsync)
-ALLOCATE_FROM(cuMemAllocFromPoolAsync_ptsz)
-FREE_ASYNC(cuMemFreeAsync)
-FREE_ASYNC(cuMemFreeAsync_ptsz)
-
-/* --- pools ----------------------------------------------------------------------------------------------------------- */
-
-CUresult cuMemPoolCreate(CUmemoryPool *made, const CUmemPoolProps *how) {
-    int card = card_of_location(how);
-    CUresult answer = card == NOT_ALLOWED ? CUDA_ERROR_UNKNOWN : CALL(cuMemPoolCreate, (made, how));
-    pthread_mutex_lock(&mutex);
-    if (!answer && card >= 0) pool_of(*made, card);
-    return end(answer);
-}
-
-CUresult cuMemPoolDestroy(CUmemoryPool old) {
-    pthread_mutex_lock(&mutex);
-    measure_all();
-    for (int at = 0; at < count; at++)
-        if (pools[at].pool == old) forget(&pools[at]);
-    return end(CALL(cuMemPoolDestroy, (old)));
-}
-
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes) {
-    pthread_mutex_lock(&mutex);
-    return end(CALL(cuMemPoolTrimTo, (pool, bytes)));
+    pools_lock();
+    pools_measure_locked();
+    pools_unlock();
 }

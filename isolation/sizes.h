@@ -25,6 +25,9 @@ static inline uint64_t bytes_of_element(unsigned format) {
     return format == 0x01 || format == 0x08 ? 1 : format == 0x02 || format == 0x09 || format == 0x10 ? 2 : 4;
 }
 
+/* CUDA_ARRAY3D_SPARSE, CUDA_ARRAY3D_DEFERRED_MAPPING: blocks of virtual memory are mapped into the array. */
+static inline int is_filled_later(unsigned flags) { return (flags & (0x40 | 0x80)) != 0; }
+
 /* A height or depth of 0 means that the array has no such dimension. */
 static inline uint64_t bytes_of_array(uint64_t width, uint64_t height, uint64_t depth, unsigned format,
                                       unsigned channels) {
@@ -34,7 +37,7 @@ static inline uint64_t bytes_of_array(uint64_t width, uint64_t height, uint64_t 
 
 static inline uint64_t bytes_of_levels(const CUDA_ARRAY3D_DESCRIPTOR *of, unsigned levels) {
     uint64_t total = 0;
-    for (unsigned level = 0; level < levels && level < 64; level++) {
+    for (unsigned level = 0; !is_filled_later(of->flags) && level < levels && level < 64; level++) {
         uint64_t bytes = bytes_of_array(at_least_1(of->width >> level), of->height >> level, of->depth >> level,
                                         of->format, of->channels);
         total = total + bytes < total ? UINT64_MAX : total + bytes;

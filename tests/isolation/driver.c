@@ -28,6 +28,11 @@ struct CUctx_st {
 
 struct CUstream_st {
     CUcontext context;
+    CUgraph captured;
+};
+
+struct CUgraph_st {
+    uint64_t bytes; /* that it allocates on the first card when it is launched */
 };
 
 struct CUmemPoolHandle_st {
@@ -285,6 +290,7 @@ CUresult cuMemGetInfo_v2(size_t *left, size_t *total) {
 
 CUresult cuArray3DCreate_v2(CUarray *made, const CUDA_ARRAY3D_DESCRIPTOR *of) {
     uint64_t bytes = of ? bytes_of_array(of->width, of->height, of->depth, of->format, of->channels) : 0;
+    if (of && is_filled_later(of->flags)) return CUDA_SUCCESS;
     return allocate_here(IN_ARRAY, bytes, (uint64_t *)made);
 }
 
@@ -307,6 +313,7 @@ CUresult cuArray3DCreate(CUarray *made, const CUDA_ARRAY3D_DESCRIPTOR_v1 *of) {
 CUresult cuArrayDestroy(CUarray old) { return release(IN_ARRAY, (uintptr_t)old); }
 
 CUresult cuMipmappedArrayCreate(CUmipmappedArray *made, const CUDA_ARRAY3D_DESCRIPTOR *of, unsigned levels) {
+    if (is_filled_later(of->flags)) return CUDA_SUCCESS;
     return allocate_here(IN_MIPMAP, bytes_of_levels(of, levels), (uint64_t *)made);
 }
 
@@ -424,6 +431,10 @@ CUresult cuStreamCreate(CUstream *made, unsigned flags) {
     return CUDA_SUCCESS;
 }
 
+CUresult cuStreamIsCapturing(CUstream stream, int *status) {
+    return *status = stream && stream->captured, CUDA_SUCCESS;
+}
+
 static CUcontext context_of(CUstream stream) { return stream ? stream->context : current; }
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *found) { return *found = context_of(stream), CUDA_SUCCESS; }
@@ -465,7 +476,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *found) {
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *made, size_t size, CUmemoryPool pool, CUstream stream) {
-    (void)stream;
+    if (stream && stream->captured) return stream->captured->bytes += size, CUDA_SUCCESS;
     pthread_mutex_lock(&mutex);
     if (!grow(pool, size)) return leave(CUDA_ERROR_OUT_OF_MEMORY);
     entry *each = new_entry(OF_POOL);
@@ -500,6 +511,76 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *made, size_t size, CUmemoryPo
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr old, CUstream stream) { return cuMemFreeAsync(old, stream); }
 
+/* --- graphs: what they allocated is kept for the next launch ---------------------------------------------------------- */
+
+#define BYTES_OF_NODE 104 /* where CUDA_MEM_ALLOC_NODE_PARAMS has the size */
+
+static uint64_t graph_bytes;
+static int keep; /* a graph is running: its memory cannot be trimmed */
+
+CUresult standInKeep(int kept) { return keep = kept, CUDA_SUCCESS; }
+
+CUresult cuGraphCreate(CUgraph *made, unsigned flags) {
+    *made = calloc(1, sizeof **made);
+    return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) {
+    (void)mode;
+    return cuGraphCreate(&stream->captured, 0);
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *made) {
+    *made = stream->captured;
+    stream->captured = NULL;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddMemAllocNode(CUgraphNode *made, CUgraph graph, const CUgraphNode *after, size_t count, void *how) {
+    (void)made, (void)after, (void)count;
+    graph->bytes += *(uint64_t *)((char *)how + BYTES_OF_NODE);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddNode(CUgraphNode *made, CUgraph graph, const CUgraphNode *after, size_t count,
+                        CUgraphNodeParams *how) {
+    return how->type == 10 ? cuGraphAddMemAllocNode(made, graph, after, count, &how->where) : CUDA_SUCCESS;
+}
+
+CUresult cuGraphAddNode_v2(CUgraphNode *made, CUgraph graph, const CUgraphNode *after, const void *edges, size_t count,
+                           CUgraphNodeParams *how) {
+    (void)edges;
+    return cuGraphAddNode(made, graph, after, count, how);
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraph *made, CUgraph graph, uint64_t flags) {
+    (void)flags;
+    return *made = graph, CUDA_SUCCESS;
+}
+
+CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
+    (void)stream;
+    uint64_t wanted = ((CUgraph)graph)->bytes, more = wanted > graph_bytes ? wanted - graph_bytes : 0;
+    if (more && !card_allocate(&cards[0], self, more)) return CUDA_ERROR_OUT_OF_MEMORY;
+    graph_bytes += more;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphUpload(CUgraphExec graph, CUstream stream) { return cuGraphLaunch(graph, stream); }
+CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) { return cuGraphLaunch(graph, stream); }
+CUresult cuGraphUpload_ptsz(CUgraphExec graph, CUstream stream) { return cuGraphLaunch(graph, stream); }
+
+CUresult cuDeviceGetGraphMemAttribute(CUdevice device, int attribute, void *found) {
+    *(uint64_t *)found = device || attribute != 2 ? 0 : graph_bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGraphMemTrim(CUdevice device) {
+    if (device || keep) return CUDA_SUCCESS;
+    card_free(&cards[0], self, graph_bytes);
+    return graph_bytes = 0, CUDA_SUCCESS;
+}
+
 /* --- functions ------------------------------------------------------------------------------------------------------ */
 
 static void *exported(const char *name, const char *suffix) {
@@ -516,6 +597,14 @@ CUresult cuGetProcAddress(const char *name, void **found, int version, uint64_t 
 }
 
 #ifndef OLD
+CUresult cuGreenCtxCreate(CUgreenCtx *made, void *resources, CUdevice device, unsigned flags) {
+    (void)resources, (void)flags;
+    *made = (CUgreenCtx)calloc(1, sizeof(struct CUctx_st));
+    return begin_context((CUcontext)*made, device);
+}
+
+CUresult cuGreenCtxDestroy(CUgreenCtx old) { return cuCtxDestroy_v2((CUcontext)old); }
+
 CUresult cuCtxCreate_v3(CUcontext *made, void *affinity, int count, unsigned flags, CUdevice device) {
     (void)affinity, (void)count;
     return cuCtxCreate_v2(made, flags, device);

@@ -148,6 +148,16 @@ def test_a_card_that_the_container_was_not_given_allocates_nothing(driver: Drive
         assert program.error("cuDeviceTotalMem_v2", None, 1) == 999
 
 
+@pytest.mark.parametrize("flag", [0x40, 0x80], ids=["sparse", "deferred"])
+def test_an_array_into_which_blocks_are_mapped_takes_nothing_itself(
+    container: Container, program: Program, flag: int
+) -> None:
+    deep = struct.pack("=QQQIII4x", 1024, 1024, 50, FLOAT, 4, flag)
+    program.get("cuArray3DCreate_v2", None, deep)
+    program.get("cuMipmappedArrayCreate", None, deep, 2)
+    assert container.used_mib() == CONTEXT_MIB
+
+
 def test_memory_of_the_host_is_free(container: Container, program: Program) -> None:
     assert program.error("cuMemCreate", None, 10 * LIMIT_MIB * MIB, on_device(0, kind=2), 0) == 0
     assert container.used_mib() == CONTEXT_MIB
@@ -180,6 +190,13 @@ def test_a_context_counts_and_its_end_releases_what_was_allocated_in_it(
     assert container.used_mib() == CONTEXT_MIB + 100  # handles are of no context
     assert program.error("cuMemFree_v2", at) != 0
     assert program.error("cuMemRelease", handle) == 0
+    assert container.used_mib() == CONTEXT_MIB
+
+
+def test_a_green_context_counts_until_it_is_destroyed(container: Container, program: Program) -> None:
+    made = program.get("cuGreenCtxCreate", None, 0, 0, 0)
+    assert container.used_mib() == 2 * CONTEXT_MIB
+    assert program.error("cuGreenCtxDestroy", made) == 0
     assert container.used_mib() == CONTEXT_MIB
 
 

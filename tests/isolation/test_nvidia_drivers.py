@@ -16,6 +16,25 @@ from .nvidia import PACKAGES, driver_library
 from .test_ways_in import OVERRIDDEN
 
 NO_DEVICE = 100
+MAY_ALLOCATE = re.compile(r"Alloc|Create|Retain|Import|Launch|Upload")
+ALLOCATES_NOTHING = {
+    "memory of the host": "cuMemAllocHost cuMemAllocHost_v2 cuMemHostAlloc",
+    "memory that another process or library holds": """
+        cuImportExternalMemory cuImportExternalSemaphore cuMemImportFromShareableHandle
+        cuMemPoolImportFromShareableHandle cuMemPoolImportPointer""",
+    "a description, which is small": """
+        cuEventCreate cuGraphCreate cuGraphRetainUserObject cuLinkCreate cuLinkCreate_v2 cuMulticastCreate
+        cuStreamCreate cuStreamCreateWithPriority cuSurfObjectCreate cuTexObjectCreate cuTexRefCreate cuUserObjectCreate
+        cuUserObjectRetain""",
+    "an answer": """
+        cuGraphMemAllocNodeGetParams cuMemGetAllocationGranularity cuMemGetAllocationPropertiesFromHandle""",
+    "a kernel or a function of the host, which is given its memory": """
+        cuLaunch cuLaunchCooperativeKernel cuLaunchCooperativeKernelMultiDevice cuLaunchCooperativeKernel_ptsz
+        cuLaunchGrid cuLaunchGridAsync cuLaunchHostFunc cuLaunchHostFunc_ptsz cuLaunchKernel cuLaunchKernelEx
+        cuLaunchKernelEx_ptsz cuLaunchKernel_ptsz""",
+    "a context for graphics, which shares do not get": """
+        cuGLCtxCreate cuGLCtxCreate_v2 cuVDPAUCtxCreate cuVDPAUCtxCreate_v2""",
+}
 Answers = dict[str, list[str] | None]
 
 
@@ -26,11 +45,14 @@ def driver(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return made
 
 
+def functions(library: Path) -> list[str]:
+    shown = subprocess.run(["objdump", "-T", str(library)], capture_output=True, text=True, check=True).stdout
+    return sorted(set(re.findall(r" (cu[A-Z]\w+)$", shown, re.MULTILINE)))
+
+
 def names(library: Path) -> list[str]:
     """Returns the names that cuGetProcAddress may know: those of the exported functions, without versions."""
-    shown = subprocess.run(["objdump", "-T", str(library)], capture_output=True, text=True, check=True).stdout
-    exported = re.findall(r" (cu[A-Z]\w+)$", shown, re.MULTILINE)
-    return sorted({re.sub(r"(_v\d+)?(_ptsz|_ptds)?$", "", name) for name in exported})
+    return sorted({re.sub(r"(_v\d+)?(_ptsz|_ptds)?$", "", name) for name in functions(library)})
 
 
 def answers(library: Path, asked: list[str]) -> Answers:
@@ -55,3 +77,9 @@ def test_every_function_that_is_asked_for_is_found_as_without_the_library(driver
 def test_the_driver_starts_behind_the_library(driver: Driver) -> None:
     with driver.container().program(with_context=False) as program:
         assert program.error("cuInit", 0) == NO_DEVICE
+
+
+def test_every_function_that_may_allocate_is_overridden_or_known_not_to(driver: Driver) -> None:
+    known = {name for listed in ALLOCATES_NOTHING.values() for name in listed.split()} | set(OVERRIDDEN)
+    exported = functions(driver.folder / "driver" / "libcuda.so.1")
+    assert [name for name in exported if MAY_ALLOCATE.search(name) and name not in known] == []
