@@ -47,6 +47,7 @@ from .node_pods import NodePods, WatchedObject
 from .node_view import NodeView
 from .options import AgentOptions
 from .usage.cgroups import Cgroups
+from .usage.excess import ExcessReports
 from .usage.meter import Meter
 
 AGENT: Final = "agent"
@@ -88,6 +89,8 @@ class Agent:
         self._pod_resources = PodResources(paths.pod_resources)
         self._holders = IdHolders(checkpoint.entries, self._pod_resources.listed_devices, self._pods.unfinished)
         self._slots = Slots(paths.state / "by-symlinks" if paths.by_symlinks else paths.cdi, paths.state)
+        self._meter = Meter(gpus.load, self._cgroups, self._view.granted_cards, is_made_up=gpus.is_made_up)
+        self._excess = ExcessReports(self._meter.usage, self._calls, paths.node, log, utc_now)
         self._allocator = Allocator(self._context(), options, self._slots, self._injector())
         metered = MeteredAllocator(self._allocator, self._metrics, log)
         self._plugins = Plugins(metered, paths.plugins, self._pod_resources, self._metrics.count_registration)
@@ -219,12 +222,17 @@ class Agent:
                 if await self._allocator.sweep():
                     self._stale.set()
 
+    async def _report_excess(self) -> None:
+        await self._pods.informer.wait_until_ready()
+        await self._excess.run()
+
     async def run(self, lifecycle: Lifecycle) -> None:
         jobs: Sequence[Job] = (
             *follow_jobs(self._informers()),
             ("watch cards", self._cards.run),
             ("serve kubelet", self._serve_kubelet),
             ("write the node object", self._node_writer.run),
+            ("report excess memory", self._report_excess),
             report_problems(self._problems, self._log),
         )
         gc.freeze()
@@ -236,6 +244,5 @@ class Agent:
         self._calls.close()
 
     def _listener(self, lifecycle: Lifecycle) -> Listener:
-        meter = Meter(self._gpus.load, self._cgroups, self._view.granted_cards, is_made_up=self._gpus.is_made_up)
-        app = agent_app(meter.usage, checks=self._checks(), lifecycle=lifecycle, registry=self._registry)
+        app = agent_app(self._meter.usage, checks=self._checks(), lifecycle=lifecycle, registry=self._registry)
         return Listener(AGENT, self._paths.http.host, self._paths.http.port, app)

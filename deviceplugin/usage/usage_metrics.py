@@ -150,6 +150,11 @@ _OURS: Final = (
         lambda part: part.cores,
     ),
     _of_part("used_memory_mib", "Memory of the card that the container uses.", lambda part: part.used_mib),
+    _of_part(
+        "excess_memory_mib",
+        "Memory of the card that the container uses beyond its limit; 0 within 5 % and 256 MiB, or without a limit.",
+        lambda part: part.excess_mib,
+    ),
     _of_part("used_cores_percent", "Cores of the card that the container uses.", lambda part: part.used_cores),
     _of_part("processes", "Processes of the container on the card.", lambda part: len(part.pids)),
 )

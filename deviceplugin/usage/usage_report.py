@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from halfcard.cards import Node
 from halfcard.claims import UNIT_MIB, Claim, ContainerStage
@@ -19,6 +19,11 @@ from halfcard.placing.pod_facts import PodFacts
 
 from ..gpus.interface import Load, Process
 from .cgroup_paths import Owner
+
+_TOLERANCE_PCT: Final = 5
+_TOLERANCE_MIB: Final = 256
+"""The driver counts the context of each process, too, which programs cannot measure."""
+_LIMITED: Final = frozenset({CardMode.SHARED, CardMode.HALVES})
 
 
 class StartedPod(NamedTuple):
@@ -67,7 +72,11 @@ class CardUsage:
 
 @dataclass(frozen=True, slots=True)
 class PartUsage:
-    """What a container is granted of one card, and uses; 0 cores mean no share and no limit."""
+    """What a container is granted of one card, and uses; 0 cores mean no share and no limit.
+
+    Attributes:
+        is_limited: whether the granted memory is a limit; a whole card and a time slice have none.
+    """
 
     card: int
     uuid: str
@@ -77,6 +86,14 @@ class PartUsage:
     used_cores: int
     used_mib: int
     pids: tuple[int, ...]
+    is_limited: bool = False
+
+    @property
+    def excess_mib(self) -> int:
+        """Returns the used memory beyond the limit; 0 within the tolerance."""
+        excess = self.used_mib - self.memory_mib
+        tolerance = self.memory_mib * _TOLERANCE_PCT // 100 + _TOLERANCE_MIB
+        return excess if self.is_limited and excess > tolerance else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +260,8 @@ def _container(node: Node, usage: NodeUsage, row: _Row, processes: Mapping[int, 
 
 def _part(node: Node, usage: NodeUsage, row: _Row, at: int, processes: Sequence[Process]) -> PartUsage:
     card = node.cards[at]
-    cores, mib = worth(card, use_of(row.claim, card, usage.room.slices, row.times[at]))
+    use = use_of(row.claim, card, usage.room.slices, row.times[at])
+    cores, mib = worth(card, use)
     return PartUsage(
         card.index,
         card.uuid,
@@ -253,6 +271,7 @@ def _part(node: Node, usage: NodeUsage, row: _Row, at: int, processes: Sequence[
         sum(process.cores_pct for process in processes),
         sum(process.memory_mib for process in processes),
         tuple(sorted(process.pid for process in processes)),
+        use.mode in _LIMITED,
     )
 
 

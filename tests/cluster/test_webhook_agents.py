@@ -153,3 +153,21 @@ def test_the_api_server_accepts_the_agents_daemon_set(webhook: Installation) -> 
 def test_these_rules_apply_only_to_agents(agent: Agent) -> None:
     admin = Agent(agent.webhook, agent.space, agent.webhook.cluster.admin)
     assert admin.annotate(admin.pod_on(THERE), {"note": "x"}).ok
+
+
+def event(space: str, kind: str, name: str, host: str) -> Object:
+    about = {"kind": kind, "name": name, "namespace": space}
+    metadata = {"generateName": "e.", "namespace": space}
+    return {"metadata": metadata, "involvedObject": about, "source": {"host": host}, "reason": "Test", "message": "m"}
+
+
+def test_an_agent_may_write_events_of_its_own_node_only(agent: Agent) -> None:
+    def create_event(space: str, *words: str) -> ApiResponse:
+        client, path = agent.webhook.cluster.client, f"/api/v1/namespaces/{space}/events"
+        return client.request(agent.user, "POST", path, event(space, *words))
+
+    assert create_event(agent.space, "Pod", "any", HERE).ok
+    assert create_event("default", "Node", HERE, HERE).ok
+    assert f'this has the host "{THERE}"' in refusal(create_event(agent.space, "Pod", "any", THERE))
+    assert "about its own node and about pods" in refusal(create_event("default", "Node", THERE, HERE))
+    assert "about its own node and about pods" in refusal(create_event(agent.space, "Deployment", "any", HERE))

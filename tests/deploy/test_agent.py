@@ -27,8 +27,8 @@ _TEMPLATE: Final = CHART / "templates" / "agent.yaml"
 _RIGHTS: Final = CHART / "rbac" / "agent.yaml"
 
 
-def shipped(kind: str) -> Any:
-    return every(kind)[_ACCOUNT]
+def shipped(kind: str, name: str = _ACCOUNT) -> Any:
+    return every(kind)[name]
 
 
 WRITTEN: Final = announcement([Card(0, "Tesla T4", 15109, "GPU-0", replicas=2)], {}).labels or {}
@@ -93,8 +93,9 @@ def test_every_right_and_mount_has_its_reason() -> None:
     assert [line for line in (*rights, *mounted) if "#" not in line] == []
 
 
-def test_a_policy_limits_it_to_its_own_node_and_to_records() -> None:
-    policy, binding = shipped("ValidatingAdmissionPolicy"), shipped("ValidatingAdmissionPolicyBinding")
+@pytest.mark.parametrize("name", [_ACCOUNT, f"{_ACCOUNT}-events"])
+def test_policies_limit_it_to_its_own_node_to_records_and_to_its_own_events(name: str) -> None:
+    policy, binding = shipped("ValidatingAdmissionPolicy", name), shipped("ValidatingAdmissionPolicyBinding", name)
     assert binding["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
     (condition,) = policy["spec"]["matchConditions"]
     assert condition["expression"] == f"request.userInfo.username == '{names.AGENT_SERVICE_ACCOUNT}'"

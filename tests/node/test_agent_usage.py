@@ -107,3 +107,16 @@ def test_a_process_outside_of_all_pods_is_reported(gpus: GpuCluster) -> None:
     gpus.agent.driver.processes(card.uuid)
     assert status == 200
     assert "process 1 uses 200 MiB: it belongs to no pod" in " ".join(text.split())
+
+
+def test_a_container_that_uses_more_than_its_limit_has_an_event(gpus: GpuCluster, vcuda: Object) -> None:
+    (card,) = gpus.agent.driver.cards
+    gpus.agent.driver.processes(card.uuid, StandInProcess(_first_process(gpus, vcuda), memory_mib=9216))
+
+    def messages() -> list[str]:
+        events = gpus.cluster.request("GET", f"/api/v1/namespaces/{NAMESPACE}/events").must()["items"]
+        return [each["message"] for each in events if each["reason"] == "CardMemoryExceeded"]
+
+    gpus.cluster.wait_until(lambda: bool(messages()), what="the event at the pod")
+    gpus.agent.driver.processes(card.uuid)
+    assert "tensorflow uses 9216 MiB of card 0, and was granted 1024 MiB" in messages()[0]

@@ -140,7 +140,7 @@ ALWAYS: Final = (
     RoleGrant(_N, "", "nodes", "list watch patch"),
     RoleGrant(_N, "", "nodes/status", "patch"),
     RoleGrant(_N, "", "pods", "get list watch patch"),
-    RoleGrant(_N, "", "events", "create", "default"),
+    RoleGrant(_N, "", "events", "create"),
 )
 
 

@@ -77,6 +77,7 @@ def test_a_container_reports_its_limits_and_usage_on_each_card() -> None:
         ("limit_memory_mib", 1024),
         ("limit_cores_percent", 10),
         ("used_memory_mib", 300),
+        ("excess_memory_mib", 0),
         ("used_cores_percent", 5),
         ("processes", 1),
     ):
