@@ -16,7 +16,7 @@ from halfcard.problems import Problem, Severity, as_warning, warning
 
 from .policy import AdmissionPolicy
 from .repairs import NO_REPAIRS, RepairedPod, hide_from_added, repair_pod, restore
-from .rules import escapes, host_paths, requests, variables
+from .rules import escapes, foreign_requests, host_paths, requests, variables
 from .rules.core_limit import without_our_default
 from .rules.subject import ReviewContext, Subject, subject
 from .verdict import Verdict
@@ -34,6 +34,7 @@ RULES: Final[tuple[Rule, ...]] = (
     requests.node_is_not_chosen,
     requests.scheduler_is_served,
     requests.gate_is_not_removed,
+    foreign_requests.foreign_requests_are_named,
     escapes.records_are_not_forged,
     variables.variables_are_allowed,
     variables.cards_are_hidden,

@@ -32,6 +32,14 @@ HAMI_GPUMEM: Final = "nvidia.com/gpumem"  # MiB of each card
 HAMI_GPUMEM_PERCENTAGE: Final = "nvidia.com/gpumem-percentage"
 HAMI_GPUCORES: Final = "nvidia.com/gpucores"  # per cent of each card
 
+NVIDIA_MIG: Final = "nvidia.com/mig-"  # and a profile: an instance of a card, given out by NVIDIA's plugin
+VOLCANO_VGPU: Final = (
+    "volcano.sh/vgpu-"  # number, memory, memory-percentage, cores: Volcano's second way, with HAMi's engine
+)
+KOORDINATOR_GPU: Final = "koordinator.sh/gpu"  # also -core, -memory, -memory-ratio and .shared
+KAI_FRACTION: Final = "gpu-fraction"  # annotations of KAI Scheduler, which sees no resource
+KAI_MEMORY: Final = "gpu-memory"
+
 SLOT: Final = "halfcard.dev/slot"  # carries identity where amounts are too many to have device ids
 
 DERIVED_GROUP: Final = (

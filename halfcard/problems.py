@@ -378,6 +378,13 @@ RESOURCE_CLAIMS = Rule(
     "Claims of GPU classes are refused when they are created; a pod does not say the class of its claims. Claims that"
     " are older than Halfcard, or that an administrator allowed, may bring GPUs past every quota.",
 )
+FOREIGN = Rule(
+    "HC047",
+    _WARN,
+    "Halfcard does not count this request",
+    "Another system gives out such GPUs, on nodes of its own. No card of Halfcard's nodes is chosen for it, and no"
+    " GpuQuota charges it.",
+)
 
 RULES: Final = {
     rule.code: rule for rule in sorted((r for r in globals().values() if isinstance(r, Rule)), key=lambda r: r.code)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from halfcard import names, node_folders
 from halfcard.caller_tokens import WITHOUT, path_with
 from halfcard.dialects import Dialects
+from halfcard.pod import foreign_requests
 from halfcard.pod.holders import WELL_KNOWN
 from halfcard.resource_claims import CLAIM_GROUP, CLAIM_KINDS
 from halfcard.ways_to_cards import ANNOTATION_HINTS, DEVICE_LIST, NVIDIA_RUNTIME, VARIABLES, Effect
@@ -53,7 +54,8 @@ def configurations(
     """
     client = _Client(exempt, ca_bundle, token)
     concerned = f"{concerns_us(dialects, pods='[object]')} || {_removes_record()}"
-    templates = f"!({_OF_BUILT_IN}) || {concerns_us(dialects, pods=_TEMPLATE)}"
+    mentioned = f"{concerned} || {_asks_others('[object]')}"
+    templates = f"!({_OF_BUILT_IN}) || {concerns_us(dialects, pods=_TEMPLATE)} || {_asks_others(_TEMPLATE)}"
     pods, added = _rule("", ["pods"]), _rule("", ["pods/ephemeralcontainers"], ["UPDATE"])
     resized = _rule("", ["pods/resize"], ["UPDATE"])
     bound, reported = _rule("", ["pods/binding", "bindings"], ["CREATE"]), _rule("", ["pods/status"], ["UPDATE"])
@@ -61,7 +63,7 @@ def configurations(
     quotas = [_rule("", ["resourcequotas"])]
     claims = _rule(CLAIM_GROUP, [plural(kind) for kind in CLAIM_KINDS], ["CREATE"])
     mutating = [
-        client.webhook(names.MUTATE_PODS_PATH, [pods, added], concerned),
+        client.webhook(names.MUTATE_PODS_PATH, [pods, added], mentioned),
         client.webhook(names.MUTATE_WORKLOADS_PATH, workloads, templates),
         client.webhook(names.MUTATE_QUOTAS_PATH, quotas, _limits_gpus(dialects)),
     ]
@@ -177,6 +179,21 @@ def concerns_us(dialects: Dialects, *, pods: str) -> str:
         _carries_record("p"),
     )
     return f"{pods}.exists(p, {' || '.join(reasons)})"
+
+
+def _asks_others(pods: str) -> str:
+    """Returns the CEL expression of requests that other systems read: a warning is all that they get, so only webhooks
+    that fail open see them.
+    """
+    test = " || ".join(f"r.startsWith('{row.name}')" for row in foreign_requests.RESOURCES)
+    sides = (f"(has(c.resources.{side}) && c.resources.{side}.exists(r, {test}))" for side in ("limits", "requests"))
+    notes = "p.metadata.annotations"
+    marked = f"(has(p.metadata) && has({notes}) && {notes}.exists(k, k in {cel_list(_FOREIGN_ANNOTATIONS)}))"
+    asks = _any_container(f"has(c.resources) && ({' || '.join(sides)})")
+    return f"{pods}.exists(p, {asks} || {marked})"
+
+
+_FOREIGN_ANNOTATIONS: Final = [row.name for row in foreign_requests.ANNOTATIONS]
 
 
 def _mounts_host_path() -> str:

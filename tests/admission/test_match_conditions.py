@@ -175,3 +175,21 @@ def test_an_ordinary_pod_is_not_sent(obj: Json) -> None:
 
 def gpu_of(obj: Json) -> Json:
     return {**obj, "spec": {**obj["spec"], "containers": [gpu()]}}
+
+
+FOREIGN: Final = {
+    "a MIG instance": pod_of(container({"nvidia.com/mig-1g.10gb": "1"})),
+    "a vGPU of Volcano in an init container": {
+        **pod_of(container()),
+        "spec": {"containers": [container()], "initContainers": [container({"volcano.sh/vgpu-number": "1"})]},
+    },
+    "a fraction of KAI": {**pod_of(container()), "metadata": {"name": "p", "annotations": {"gpu-fraction": "0.5"}}},
+}
+
+
+@pytest.mark.parametrize("obj", FOREIGN.values(), ids=FOREIGN.keys())
+def test_a_request_that_another_system_reads_is_sent_only_where_an_outage_stops_nothing(obj: Json) -> None:
+    template = {"kind": "Deployment", "spec": {"template": obj}}
+    assert is_sent(names.MUTATE_PODS_PATH, obj) and not is_sent(names.VALIDATE_PODS_PATH, obj)
+    assert is_sent(names.MUTATE_WORKLOADS_PATH, template)
+    assert not is_sent(names.MUTATE_PODS_PATH, pod_of(container({"example.com/fpga": "1"})))

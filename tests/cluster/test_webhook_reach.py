@@ -131,6 +131,14 @@ def test_every_way_to_get_a_gpu_without_resources_is_refused(
     assert f"[{code}]" in refused.body["message"]
 
 
+def test_a_request_that_another_system_reads_is_mentioned(webhook: Installation, space: str) -> None:
+    vgpu = pod("vgpu").container(limits={f"{names.VOLCANO_VGPU}number": "1"})
+    fraction = pod("fraction").container().annotated({names.KAI_FRACTION: "0.5"})
+    for built in (vgpu, fraction):
+        created = webhook.kubectl(space, "create", "--filename", "-", item=complete(built))
+        assert (created.code, "[HC047]" in created.stderr) == (0, True), created
+
+
 def test_an_image_that_could_bring_cards_sees_none(webhook: Installation, space: str) -> None:
     stored = webhook.create(space, complete(pod().container(**variable("CUDA_VERSION", "8.0")))).must()
     env = stored["spec"]["containers"][0]["env"]

@@ -106,6 +106,8 @@ VERDICTS: Final[Mapping[str, Mapping[str, str]]] = {
         "Pod default/two-systems-in-a-pod": "refused HC011",
         "Pod default/memory-in-two-ways": "refused HC012",
         "Pod default/more-than-all-cores": "refused HC013",
+        "Pod default/volcano-vgpu": "allowed HC047",
+        "Pod default/fraction-in-an-annotation": "allowed HC047",
         "Pod default/sees-all-cards": "refused HC021",
         "Pod default/sees-all-by-configmap": "refused HC023",
         "Pod default/preloads-a-library": "refused HC022",

@@ -64,6 +64,7 @@ CODES: Final = {
     "HC044": "SMALL_CORES",
     "HC045": "LIBRARY_PATH",
     "HC046": "RESOURCE_CLAIMS",
+    "HC047": "FOREIGN",
 }
 """People search for these: a new rule gets a new code here, and no row ever changes or goes."""
 

@@ -1,0 +1,55 @@
+"""Requests that other systems read, and no dialect: they are admitted, with a warning that says whose they are."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from halfcard import names
+from halfcard.dialects import Dialects
+from halfcard.pod.foreign_requests import ANNOTATIONS, RESOURCES, ForeignRequest, fix_of_resource
+from halfcard.problems import FOREIGN, as_warning
+from tests.builders import Json, container, pod_of
+
+from ..judging import mutate, validate, warned_codes
+
+
+def asking(resource: str) -> Json:
+    return pod_of(container({resource: "1"}, {resource: "1"}))
+
+
+FOREIGN_RESOURCES: Final = (
+    "nvidia.com/mig-1g.10gb",
+    "nvidia.com/mig-3g.20gb.shared",
+    "volcano.sh/vgpu-number",
+    "volcano.sh/vgpu-memory-percentage",
+    "koordinator.sh/gpu.shared",
+)
+
+
+@pytest.mark.parametrize("resource", FOREIGN_RESOURCES)
+def test_a_resource_that_another_system_gives_out_is_mentioned_once(resource: str) -> None:
+    verdict = mutate(asking(resource))
+    assert (verdict.allowed, warned_codes(verdict)) == (True, ["HC047"])
+    assert warned_codes(validate(asking(resource))) == ["HC047"]
+
+
+@pytest.mark.parametrize("key", ["gpu-fraction", "gpu-memory"])
+def test_a_share_that_kai_reads_from_an_annotation_is_mentioned(key: str) -> None:
+    pod = pod_of(container())
+    pod["metadata"]["annotations"] = {key: "0.5"}
+    verdict = mutate(pod)
+    assert (verdict.allowed, warned_codes(verdict)) == (True, ["HC047"])
+    assert f"{key} is for KAI Scheduler" in verdict.warnings[0]
+
+
+def test_no_dialect_reads_what_is_called_foreign() -> None:
+    assert [resource for resource in Dialects().resources if fix_of_resource(resource)] == []
+    assert fix_of_resource(names.VOLCANO_GPU_MEMORY) == fix_of_resource("cpu") == ""
+
+
+@pytest.mark.parametrize("row", [*RESOURCES, *ANNOTATIONS], ids=lambda row: row.name)
+def test_no_warning_is_cut(row: ForeignRequest) -> None:
+    warning = as_warning(FOREIGN.broken("spec.containers[0].resources", "50", row.fix))
+    assert warning == f"[HC047] {FOREIGN.text}; {row.fix}"
