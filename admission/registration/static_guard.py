@@ -80,6 +80,23 @@ _NVIDIA: Final = (
 )
 _BYTES: Final = f"a.exists(w, w.endsWith({_MEMORY}) && (variables.texts[i][w].endsWith('i') || a[w] >= {_MIB}))"
 
+
+def own_units() -> str:
+    """Names the unit in which each resource counts memory."""
+    by_size: dict[int, set[str]] = {}
+    for dialect in ALL:
+        for word, unit in dialect.units.items():
+            if unit.counted == MEMORY:
+                by_size.setdefault(unit.size, set()).add(word)
+    return ", ".join(f"{' and '.join(sorted(words))} in {_UNITS[size]}" for size, words in sorted(by_size.items()))
+
+
+_UNITS: Final = {
+    1: "MiB",
+    UNIT_MIB: f"units of {UNIT_MIB} MiB",
+    1024: "GiB or MiB as the setting aliyun_memory_unit says",
+}
+
 GUARDED: Final = (
     GuardedRule(
         QUANTITY,
@@ -129,7 +146,7 @@ GUARDED: Final = (
     GuardedRule(
         UNREPAIRED,
         f"{_BYTES} || a.exists(w, w in variables.bytes && a[w] >= {_MIB}) || ({_hami('a')} && !({_GPU} in a))",
-        f"write memory in units such as {UNIT_MIB} MiB, and {names.NVIDIA_GPU} beside other words of HAMi's",
+        f"write {own_units()}; beside HAMi's other words write {names.NVIDIA_GPU}: 1",
     ),
 )
 """In the order of messages: unreadable amounts, mixed systems, then the rules of each system."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from admission.policy import AdmissionPolicy
-from admission.registration.static_guard import GUARDED, guard
+from admission.registration.static_guard import GUARDED, guard, own_units
+from halfcard import names
 from halfcard.dialects import Dialects
 from halfcard.problems import CORES, Severity
 
@@ -29,6 +32,20 @@ def test_each_rule_is_there_once_with_the_text_of_the_table() -> None:
     assert len({each.rule.code for each in GUARDED}) == len(GUARDED)
     for each in GUARDED:
         assert told.count(f"; {each.rule.text}; {each.fix} [{each.rule.code}]") == 1
+
+
+@pytest.mark.parametrize(
+    ("resource", "unit"),
+    [
+        (names.VCUDA_MEMORY, "in units of 256 MiB"),
+        (names.HAMI_GPUMEM, "in MiB"),
+        (names.VOLCANO_GPU_MEMORY, "in MiB"),
+        (names.ALIYUN_GPU_MEM, "in GiB or MiB as the setting aliyun_memory_unit says"),
+    ],
+)
+def test_the_advice_about_units_names_each_resource_with_its_own(resource: str, unit: str) -> None:
+    (clause,) = [each for each in own_units().split(", ") if resource in each]
+    assert clause.endswith(f" {unit}")
 
 
 def test_resources_of_a_disabled_dialect_are_ignored() -> None:
