@@ -29,6 +29,7 @@ RULES: Final[tuple[Rule, ...]] = (
     requests.added_resources_are_due,
     requests.devices_are_counted,
     requests.memory_fits_a_card,
+    requests.a_node_has_the_cards,
     requests.core_limit_is_valid,
     requests.policy_is_known,
     requests.node_is_not_chosen,

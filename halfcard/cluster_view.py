@@ -60,9 +60,19 @@ class ClusterView:
         """Returns the memory of the smallest card; None where no card's memory is known."""
         return min(self._card_sizes, default=None)
 
+    @cached_property
+    def most_cards(self) -> int | None:
+        """Returns the most cards of a node, as its plugin counts them; None where no node with cards is known."""
+        return max((_offered_cards(node) for node in self.nodes if node.cards), default=None)
+
     @property
     def _card_sizes(self) -> set[int]:
         return {card.memory_mib for node in self.nodes for card in node.cards if card.memory_mib is not None}
+
+
+def _offered_cards(node: Node) -> int:
+    """Counts time slices as cards on a node that offers them as such."""
+    return sum([card.replicas for card in node.cards]) if node.slices == names.NVIDIA_GPU else len(node.cards)
 
 
 NOTHING_KNOWN: Final = ClusterView()

@@ -385,6 +385,12 @@ FOREIGN = Rule(
     "Another system gives out such GPUs, on nodes of its own. No card of Halfcard's nodes is chosen for it, and no"
     " GpuQuota charges it.",
 )
+TOO_MANY_CARDS = Rule(
+    "HC048",
+    _WARN,
+    "no node has so many cards",
+    "The pod waits until a larger node joins the cluster, which may be never: all cards of a pod are on one node.",
+)
 
 RULES: Final = {
     rule.code: rule for rule in sorted((r for r in globals().values() if isinstance(r, Rule)), key=lambda r: r.code)

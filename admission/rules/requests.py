@@ -10,9 +10,10 @@ from typing import Final
 
 from halfcard import names
 from halfcard.added_resources import AddedResources, says, written
-from halfcard.claims import MEMORY, WHOLE_CARD
+from halfcard.claims import MEMORY, WHOLE_CARD, Part
 from halfcard.pod.card_preferences import POLICIES
 from halfcard.pod.requests import LIMITS, REQUESTS, RequestingContainer, ResourceRequest, shape_problems
+from halfcard.pod.spec import CONTAINERS
 from halfcard.problems import (
     CORE_LIMIT,
     CORE_LIMIT_IDLE,
@@ -25,6 +26,7 @@ from halfcard.problems import (
     RESOURCE_CLAIMS,
     SCHEDULER,
     SLOTS,
+    TOO_MANY_CARDS,
     UNREPAIRED,
     WHOLE_MEMORY,
     Problem,
@@ -128,6 +130,20 @@ def _in_units(asked: RequestingContainer, card_mib: int) -> str:
     used = [units[ask.resource] for ask in asked.request.asks if ask.resource in units]
     size = next((unit.size for unit in used if unit.counted == MEMORY), 1)
     return "" if size == 1 else f" ({card_mib // size} units of {size} MiB)"
+
+
+def a_node_has_the_cards(subject: Subject) -> Iterator[Problem]:
+    most, wanted = subject.context.cluster.most_cards, _cards_of_a_node(subject)
+    if most is not None and wanted > most:
+        fix = f"use at most {most} in a pod, or it waits for a larger node"
+        yield TOO_MANY_CARDS.broken("spec.containers", f"{wanted} cards", fix)
+
+
+def _cards_of_a_node(subject: Subject) -> int:
+    """Returns how many different cards the pod needs at once: init containers leave theirs to those that follow."""
+    alone = [claim.cards for claim in subject.claims if claim.part is not Part.SLICE]
+    apps = [each.claim for each in subject.asked if each.place.field == CONTAINERS]
+    return max(sum([claim.cards for claim in apps if claim is not None and claim.exclusive]), *alone, 0)
 
 
 def core_limit_is_valid(subject: Subject) -> Iterator[Problem]:

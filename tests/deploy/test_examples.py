@@ -102,6 +102,7 @@ VERDICTS: Final[Mapping[str, Mapping[str, str]]] = {
         "Deployment default/in-a-template": "refused HC002",
         "Pod default/wrong-type": "refused HC031",
         "Pod default/unknown-policy": "refused HC014",
+        "Pod default/more-cards-than-a-node": "allowed HC048 repaired",
         "Pod default/two-systems-in-a-container": "refused HC010",
         "Pod default/two-systems-in-a-pod": "refused HC011",
         "Pod default/memory-in-two-ways": "refused HC012",

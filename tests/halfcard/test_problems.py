@@ -65,6 +65,7 @@ CODES: Final = {
     "HC045": "LIBRARY_PATH",
     "HC046": "RESOURCE_CLAIMS",
     "HC047": "FOREIGN",
+    "HC048": "TOO_MANY_CARDS",
 }
 """People search for these: a new rule gets a new code here, and no row ever changes or goes."""
 

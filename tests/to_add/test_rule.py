@@ -49,7 +49,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     )
     tree.add(_MANIFEST_AT, _MANIFEST)
     tree.edit(
-        _TESTS[1], '    "mistakes": {\n', '    "mistakes": {\n        "Pod default/nine-cards": "refused HC099",\n'
+        _TESTS[1],
+        '    "mistakes": {\n',
+        '    "mistakes": {\n        "Pod default/nine-cards": "refused HC048 HC099",\n',
     )
     for arguments in (("docs/generate.py", "docs/problems.md"), ("-m", "tests.deploy.refresh")):
         done = tree.python(*arguments)

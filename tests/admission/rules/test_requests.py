@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
 from admission.policy import AdmissionPolicy
 from halfcard import names
+from halfcard.cards import Card, Node
+from halfcard.cluster_view import ClusterView
 from halfcard.dialects import Dialects
 from halfcard.pod.card_preferences import POLICIES
 from halfcard.problems import Severity
@@ -290,3 +293,34 @@ def test_a_disabled_dialect_is_not_judged() -> None:
 def test_a_repaired_pod_breaks_no_rule() -> None:
     obj = pod_of(gpu("0.3", "5Gi"), gpu("200", None), container(), init=[container({names.HAMI_GPUMEM: "3000"})])
     assert validate(mutated(obj)).problems == ()
+
+
+# --- as many cards as a node has ------------------------------------------------------------------------------------
+
+EIGHT: Final = tuple(Card(index, "A100", 40960) for index in range(8))
+NODES: Final = ClusterView(nodes=(Node("large", EIGHT), Node("small", EIGHT[:2]), Node("none")))
+SLICED: Final = ClusterView(nodes=(Node("n", tuple(replace(each, replicas=2) for each in EIGHT), names.NVIDIA_GPU),))
+CARDS: Final[dict[str, tuple[Json, ClusterView, list[str]]]] = {
+    "all of the largest node": (pod_of(of({names.NVIDIA_GPU: "8"})), NODES, []),
+    "more than that": (pod_of(of({names.NVIDIA_GPU: "16"})), NODES, ["HC048"]),
+    "in per cent": (pod_of(of({CORE: "900"})), NODES, ["HC048"]),
+    "a half of each of nine": (pod_of(of({names.TUYA_SGPU: "9"})), NODES, ["HC048"]),
+    "containers together": (pod_of(of({names.NVIDIA_GPU: "5"}), of({names.NVIDIA_GPU: "4"})), NODES, ["HC048"]),
+    "shares of one card": (pod_of(*(of({CORE: "30", MEMORY: "1"}) for _ in range(9))), NODES, []),
+    "time slices": (pod_of(of({names.NVIDIA_GPU_SHARED: "16"})), NODES, []),
+    "time slices that are offered as cards": (pod_of(of({names.NVIDIA_GPU: "16"})), SLICED, []),
+    "no node known": (pod_of(of({names.NVIDIA_GPU: "16"})), ClusterView(nodes=(Node("none"),)), []),
+}
+
+
+@pytest.mark.parametrize(("pod", "cluster", "wanted"), CARDS.values(), ids=CARDS.keys())
+def test_a_pod_with_more_cards_than_any_node_hears_that_it_waits(
+    pod: Json, cluster: ClusterView, wanted: list[str]
+) -> None:
+    verdict = mutate(pod, cluster=cluster)
+    assert (verdict.allowed, warned_codes(verdict)) == (True, wanted)
+
+
+def test_the_warning_names_the_most_cards_of_a_node() -> None:
+    (warning,) = mutate(pod_of(of({names.NVIDIA_GPU: "16"})), cluster=NODES).warnings
+    assert warning.endswith("no node has so many cards; use at most 8 in a pod, or it waits for a larger node")
