@@ -10,6 +10,7 @@ import pytest
 
 from halfcard import names
 from halfcard.dialects import Dialects
+from halfcard.placing.pod_facts import read_facts
 from halfcard.pod.requests import read_pod, shape_problems
 from halfcard.problems import Problem
 from tests.builders import amounts, pod
@@ -56,6 +57,13 @@ def test_each_way_that_a_fix_offers_leaves_no_problem(guess: Limits) -> None:
         ways = list(applied(problem, limits))
         assert ways, problem.fix
         assert [(way, problems(way)) for way in ways if problems(way)] == []
+
+
+@pytest.mark.parametrize("guess", GUESSES, ids=str)
+def test_the_extender_gives_the_advice_of_the_webhook_to_a_pod_that_bypassed_it(guess: Limits) -> None:
+    """The laws above hold for it, too: it shows the first problem, whole."""
+    bypassing = read_facts(pod().asks(**amounts(**guess)).created().stored, DIALECTS)
+    assert bypassing.trouble == str(problems(amounts(**guess))[0])
 
 
 def applied(problem: Problem, limits: Limits) -> Iterator[Limits]:
