@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from . import linearity, memory, offline, start, throughput
+from . import go_handler, linearity, memory, offline, start, throughput
 from .figures import Part, table, write_json
 from .servers import ROOT, scratch
 
@@ -38,6 +38,7 @@ def _full() -> list[Part]:
     with scratch() as folder:
         return [
             throughput.measure(folder, throughput.Rounds()),
+            go_handler.measure(folder, go_handler.Comparison()),
             linearity.measure(),
             memory.measure(folder),
             start.measure(),

@@ -78,6 +78,13 @@ def floor(folder: Path) -> Iterator[Server]:
 
 
 @contextmanager
+def go_server(folder: Path, program: Path) -> Iterator[Server]:
+    """A program with the webhook's certificates, on one core like the webhook."""
+    with _program([str(program), str(folder / "tls")], log=folder / "go.log", GOMAXPROCS="1") as child:
+        yield child
+
+
+@contextmanager
 def extender(folder: Path, size: Size) -> Iterator[Server]:
     """The scheduler extender over a synthetic cluster, without TLS."""
     wanted = [str(size.nodes), str(size.pods), str(size.pods_later)]
@@ -94,10 +101,18 @@ def agent(folder: Path, containers: int) -> Iterator[Server]:
 
 @contextmanager
 def _child(arguments: Sequence[str], *, log: Path) -> Iterator[Server]:
+    with _program([sys.executable, *arguments], log=log) as child:
+        yield child
+
+
+@contextmanager
+def _program(command: Sequence[str], *, log: Path, **environment: str) -> Iterator[Server]:
     began = time.perf_counter()
     with (
         log.open("wb") as errors,
-        subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=errors) as process,
+        subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, env=os.environ | environment
+        ) as process,
     ):
         try:
             line = _first_line(process, log)

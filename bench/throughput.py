@@ -31,8 +31,8 @@ MOST_OF_FLOOR: Final = 1.8
 MOST_SPREAD: Final = 3.0
 _NOTES: Final = (
     "Pods are all unlike, each of another template, unless it says otherwise.",
-    "Quoted, on another machine of 2 cores, CPU s per 1,000 calls: a Go handler that only decodes",
-    "the pod 0.374, HAMi's webhook 1.36. CPU and ratios carry over between machines, times do not.",
+    "Quoted, on another machine of 2 cores, CPU s per 1,000 calls: HAMi's webhook 1.36.",
+    "CPU and ratios carry over between machines, times do not.",
 )
 
 

