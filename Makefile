@@ -71,8 +71,9 @@ soak: cluster-tools ## load and failures of replicas, quotas, certificates and p
 load: cluster-tools ## place 20,000 pods on 5,000 nodes with a real scheduler
 	@$(PY) -m tests.cluster.load --nodes 5000 --pods 20000
 
-bench-cluster: cluster-tools ## pods created per second, compared with webhooks that admit everything
+bench-cluster: cluster-tools ## pods created per second, against webhooks that admit all; CPU of the match conditions
 	@$(PY) -m bench.pods_per_second
+	@$(PY) -m bench.match_conditions
 
 bench-quota: cluster-tools ## pods created per second with one GpuQuota, compared with native quota
 	@$(PY) -m bench.quota_per_second

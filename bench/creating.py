@@ -31,7 +31,7 @@ class Creating:
 
     def __enter__(self) -> Self:
         self._threads = self._open.enter_context(ThreadPoolExecutor(self._count))
-        self._connections = [self._connection() for _ in range(self._count)]
+        self._connections = [connection(self._cluster) for _ in range(self._count)]
         for each in self._connections:
             self._open.callback(each.close)
         return self
@@ -47,18 +47,24 @@ class Creating:
         list(self._threads.map(lambda connection: self._create(connection, path, bodies), self._connections))
         return time.perf_counter() - began
 
-    def _connection(self) -> HTTPSConnection:
-        client = self._cluster.client
-        return HTTPSConnection(client.address, client.port, context=self._cluster.admin.tls(client.authority))
-
     def _create(self, connection: HTTPSConnection, path: str, bodies: Iterator[bytes]) -> None:
-        headers = {"Content-Type": "application/json", **self._cluster.admin.headers()}
         for body in bodies:
-            connection.request("POST", path, body=body, headers=headers)
-            answer = connection.getresponse()
-            said = answer.read()
-            if answer.status != 201:
-                raise RuntimeError(f"{path}: {answer.status} {said.decode(errors='replace')}")
+            create(self._cluster, connection, path, body)
+
+
+def connection(cluster: Cluster) -> HTTPSConnection:
+    """Returns a connection to the API server that stays open."""
+    client = cluster.client
+    return HTTPSConnection(client.address, client.port, context=cluster.admin.tls(client.authority))
+
+
+def create(cluster: Cluster, connection: HTTPSConnection, path: str, body: bytes) -> None:
+    headers = {"Content-Type": "application/json", **cluster.admin.headers()}
+    connection.request("POST", path, body=body, headers=headers)
+    answer = connection.getresponse()
+    said = answer.read()
+    if answer.status != 201:
+        raise RuntimeError(f"{path}: {answer.status} {said.decode(errors='replace')}")
 
 
 def _body(number: int, *, unlike: bool) -> bytes:

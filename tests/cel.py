@@ -13,8 +13,9 @@ from typing import Any, Final
 Scope = Mapping[str, Any]
 Node = Callable[[Scope], Any]
 
-_TOKEN: Final = re.compile(r"\s*('[^']*'|[A-Za-z_]\w*|&&|\|\||==|!=|[][(){}.,?:!])")
-_METHODS: Final[Mapping[str, Callable[[str, str], bool]]] = {
+_TOKEN: Final = re.compile(r"\s*('[^']*'|[A-Za-z_]\w*|&&|\|\||==|!=|[][(){}.,?:!+])")
+_METHODS: Final[Mapping[str, Callable[[Any, str], bool | str]]] = {
+    "join": lambda items, between: between.join(items),
     "startsWith": str.startswith,
     "endsWith": str.endswith,
     "contains": str.__contains__,
@@ -81,15 +82,21 @@ class _Parser:
         return sides[0] if len(sides) == 1 else lambda scope: _decided(sides, scope, by=False)
 
     def comparison(self) -> Node:
-        left = self.unary()
+        left = self.sum()
         operator = self.peek()
         if operator not in ("==", "!=", "in"):
             return left
         self.take()
-        right = self.unary()
+        right = self.sum()
         if operator == "in":
             return lambda scope: left(scope) in right(scope)
         return lambda scope: (left(scope) == right(scope)) is (operator == "==")
+
+    def sum(self) -> Node:
+        node = self.unary()
+        while self.accept("+"):
+            node = _added(node, self.unary())
+        return node
 
     def unary(self) -> Node:
         if self.accept("!"):
@@ -105,15 +112,22 @@ class _Parser:
         return node
 
     def call(self, subject: Node, name: str) -> Node:
-        if name == "exists":
-            variable = self.take()
-            self.take(",")
-            test = self.choice()
-            self.take(")")
-            return lambda scope: any(_decided([test], {**scope, variable: each}, by=True) for each in subject(scope))
+        if name in ("exists", "filter"):
+            return self.loop(subject, name)
         argument = self.choice()
         self.take(")")
         return lambda scope: _METHODS[name](subject(scope), argument(scope))
+
+    def loop(self, subject: Node, name: str) -> Node:
+        variable = self.take()
+        self.take(",")
+        test = self.choice()
+        self.take(")")
+
+        def found(scope: Scope) -> list[Any]:
+            return [each for each in subject(scope) if _decided([test], {**scope, variable: each}, by=True)]
+
+        return found if name == "filter" else lambda scope: bool(found(scope))
 
     def primary(self) -> Node:
         token = self.take()
@@ -149,6 +163,10 @@ class _Parser:
             node, name = _field(node, name), self.take()
         self.take(")")
         return lambda scope: _is_present(node(scope).get(name))
+
+
+def _added(left: Node, right: Node) -> Node:
+    return lambda scope: left(scope) + right(scope)
 
 
 def _field(node: Node, name: str) -> Node:

@@ -27,7 +27,7 @@ EXPRESSIONS: Final = {
     for configuration in configurations(Dialects(), exempt=AdmissionPolicy().exempt_namespaces)
     for hook in configuration["webhooks"]
 }
-REQUEST: Final = {"userInfo": {"username": "alice"}, "kind": {"group": ""}}
+REQUEST: Final = {"operation": "CREATE", "userInfo": {"username": "alice"}, "kind": {"group": ""}}
 
 
 def is_sent(path: str, obj: Json, old: Json | None = None) -> bool:

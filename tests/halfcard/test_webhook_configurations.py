@@ -149,6 +149,14 @@ def test_the_condition_names_only_resources_of_enabled_dialects() -> None:
     assert names.TUYA_SGPU not in concerns_us(Dialects.named(["tencent"]), pods="[object]")
 
 
+@pytest.mark.parametrize("each", WEBHOOKS, ids=[each["name"] for each in WEBHOOKS])
+def test_every_loop_of_a_condition_begins_with_what_keeps_it_linear(each: Json) -> None:
+    for expression in (found["expression"] for found in each["matchConditions"]):
+        loops = re.findall(r"\.(\w+)\((\w+), (.{12})", expression)
+        assert {name for name, _, _ in loops} <= {"filter"}
+        assert all(test.startswith((f"{item} in ['']", f"!({item} in [''")) for _, item, test in loops)
+
+
 def test_brackets_of_the_condition_are_closed() -> None:
     depth: Any = 0
     for char in concerns_us(DIALECTS, pods="[object]"):
