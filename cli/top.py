@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote
@@ -22,6 +22,7 @@ from halfcard.pod.spec import PodMetadata
 from halfcard.problems import printable
 from kube.api.access import Access
 from kube.api.calls import ApiCalls, NoAnswerError
+from kube.api.list_watch import ApiError
 from kube.node_source import NODES
 
 from .inputs.cluster_state import NoClusterError, add_access_arguments, everything, find_access
@@ -34,9 +35,14 @@ _AT_ONCE: Final = 16
 _PATIENCE_S: Final = 5.0
 _WHY_CHARS: Final = 200
 _UNREACHED: Final = "error trying to reach service"  # how the API server begins
-_HOST_PORT: Final = (
-    f"the API server reaches an agent at hostPort {names.AGENT_PORT} of its node: check that the agent runs there, that"
-    " the network plugin supports hostPort (portmap), and that no firewall is between"
+_PORT: Final = (
+    f"the API server must reach port {names.AGENT_PORT} of the agents: check that their pods run, and that no"
+    " NetworkPolicy and no firewall is between"
+)
+_PODS: Final = f"/api/v1/namespaces/{names.NAMESPACE}/pods"
+_NO_AGENT: Final = (
+    f"no pod in namespace {names.NAMESPACE} is an agent; agents without a pod are found by their nodes, which you may"
+    " not list"
 )
 _NODE_HEADS: Final = ("NODE", "CARDS", "CORES %", "MEMORY MiB", "CONTAINERS")
 _NODE_LEGEND: Final = "cores and memory: used/given/total"
@@ -45,6 +51,19 @@ _POD_HEADS: Final = ("CONTAINER@NODE", *CONTAINER_HEADS[1:])
 
 class _Node(msgspec.Struct):
     metadata: PodMetadata
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Pod(msgspec.Struct):
+    metadata: PodMetadata
+    spec: _Spec
+
+    @property
+    def is_agent(self) -> bool:
+        return bool(self.spec.node_name) and (self.metadata.labels or {}).get(names.NAME_LABEL) == names.AGENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output != TEXT:
         print_document(arguments.output, msgspec.to_builtins({"nodes": usages, "silent": silent}))
         return EXIT_OK
-    warn([*map(str, silent), *([_HOST_PORT] if any(not each.is_reached for each in silent) else [])])
+    warn([*map(str, silent), *([_PORT] if any(not each.is_reached for each in silent) else [])])
     _print(Screen.on(sys.stdout), usages, arguments)
     return EXIT_OK
 
@@ -84,43 +103,53 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _ask_agents(arguments: argparse.Namespace) -> Sequence[NodeUsageReport | SilentAgent]:
     access = find_access(arguments)
-    answers = asyncio.run(_ask_all(access, _with_agents(access, arguments.node)))
+    answers = asyncio.run(_ask_all(access, _only(_agents(access), arguments.node)))
     if (
         answers
         and isinstance(answers[0], SilentAgent)
         and not any(isinstance(each, NodeUsageReport) for each in answers)
     ):
-        advice = "" if answers[0].is_reached else f"; {_HOST_PORT}"
+        advice = "" if answers[0].is_reached else f"; {_PORT}"
         raise NoClusterError(f"no agent answers; {answers[0]}{advice}")
     return answers
 
 
-def _with_agents(access: Access, wanted: str | None) -> list[str]:
-    found = everything(access, NODES, _Node, [])
-    having = sorted(node.metadata.title for node in found if names.INVENTORY in (node.metadata.annotations or {}))
+def _agents(access: Access) -> Mapping[str, str]:
+    """Returns the path to the agent of each node: its pod, or the node where agents run without pods."""
+    pods = (each for each in everything(access, _PODS, _Pod, []) if each.is_agent)
+    if found := {each.spec.node_name: f"{_PODS}/{each.metadata.title}" for each in pods}:
+        return dict(sorted(found.items()))
+    try:
+        nodes = [each.metadata for each in everything(access, NODES, _Node, [])]
+    except ApiError:
+        raise NoClusterError(_NO_AGENT) from None
+    having = sorted(each.title for each in nodes if names.INVENTORY in (each.annotations or {}))
+    return {node: f"{NODES}/{quote(node, safe='')}" for node in having}
+
+
+def _only(agents: Mapping[str, str], wanted: str | None) -> Mapping[str, str]:
     if wanted is None:
-        return having
-    if wanted not in having:
+        return agents
+    if wanted not in agents:
         raise NoClusterError(f"node {wanted} does not exist, or has no agent; `halfcard top` lists those that have one")
-    return [wanted]
+    return {wanted: agents[wanted]}
 
 
-async def _ask_all(access: Access, nodes: Iterable[str]) -> list[NodeUsageReport | SilentAgent]:
+async def _ask_all(access: Access, agents: Mapping[str, str]) -> list[NodeUsageReport | SilentAgent]:
     """Asks a few agents at a time; a node that hangs delays no others."""
     calls, turns = ApiCalls(access, _AT_ONCE), asyncio.Semaphore(_AT_ONCE)
 
-    async def ask(node: str) -> NodeUsageReport | SilentAgent:
+    async def ask(node: str, path: str) -> NodeUsageReport | SilentAgent:
         async with turns:
-            return await _ask(calls, node)
+            return await _ask(calls, node, f"{path}:{names.AGENT_PORT}/proxy")
 
     try:
-        return await asyncio.gather(*map(ask, nodes))
+        return await asyncio.gather(*(ask(*each) for each in agents.items()))
     finally:
         calls.close()
 
 
-async def _ask(calls: ApiCalls, node: str) -> NodeUsageReport | SilentAgent:
-    proxy = f"{NODES}/{quote(node, safe='')}:{names.AGENT_PORT}/proxy"
+async def _ask(calls: ApiCalls, node: str, proxy: str) -> NodeUsageReport | SilentAgent:
     try:
         answer = await calls.get(f"{proxy}{names.USAGE_PATH}?output=json", _PATIENCE_S)
         if answer.status != 200:

@@ -21,7 +21,7 @@ from certs.chains import chains
 from certs.reconcile import ReconcileResult
 from certs.tokens import token_plan
 from cli.diagnosis.checks import CHECKS
-from cli.output.roles import ROLES
+from cli.output.roles import ROLES, THE_NAMESPACE
 from deviceplugin import metrics as agent_metrics
 from deviceplugin.usage import usage_metrics
 from docs import glossary, package_map
@@ -424,8 +424,9 @@ def checks() -> str:
 
 def roles() -> str:
     """Returns the role that each command needs."""
+    where = {"": "the cluster", THE_NAMESPACE: "the namespace"}
     rows = (
-        (code(f"halfcard {command}"), code(role.name), "the namespace" if role.in_namespace else "the cluster")
+        (code(f"halfcard {command}"), code(role.name), where.get(role.namespace, code(role.namespace)))
         for command, role in ROLES.items()
     )
     return table(("command", "ClusterRole", "in"), rows)

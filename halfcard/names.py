@@ -182,6 +182,7 @@ EXTENDER_TLS: Final = "halfcard-extender-tls"
 SCHEDULER_TLS: Final = "halfcard-scheduler-tls"
 OWN_USERS: Final = frozenset({EXTENDER_SERVICE_ACCOUNT, AGENT_SERVICE_ACCOUNT})  # they write the records
 NODE_USERS: Final = "system:node:"  # what the name of every kubelet begins with
+NAME_LABEL: Final = "app.kubernetes.io/name"  # on our own pods
 NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"  # the API server puts it on every namespace
 KUBE_SYSTEM: Final = "kube-system"
 DEFAULT_SCHEDULER: Final = "default-scheduler"

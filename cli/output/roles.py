@@ -6,18 +6,22 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from halfcard import names
+
 _REFUSED: Final = re.compile(r'User \\*"(?P<user>[^"\\]+)\\*" cannot ')
 
 
 class NeededRole(NamedTuple):
-    """A ClusterRole, and whether its users need it in the whole cluster or in the namespace that they ask about."""
+    """A ClusterRole, and the namespace in which its users need it; empty for the whole cluster."""
 
     name: str
-    in_namespace: bool = False
+    namespace: str = ""
 
 
 _INSPECT: Final = NeededRole("halfcard-inspect")
 _ADMIN: Final = NeededRole("cluster-admin")
+THE_NAMESPACE: Final = "NAMESPACE"
+"""Stands for the namespace that a command is asked about."""
 
 ROLES: Final[Mapping[str, NeededRole]] = {
     "inspect": _INSPECT,
@@ -25,11 +29,11 @@ ROLES: Final[Mapping[str, NeededRole]] = {
     "quota report": _INSPECT,
     "version": _INSPECT,
     "review": NeededRole("view"),
-    "top": NeededRole("halfcard-top"),
-    "quota explain": NeededRole("view", in_namespace=True),
-    "quota import": NeededRole("view", in_namespace=True),
-    "quota repair": NeededRole("admin", in_namespace=True),
-    "quota revert": NeededRole("admin", in_namespace=True),
+    "top": NeededRole("halfcard-top", names.NAMESPACE),
+    "quota explain": NeededRole("view", THE_NAMESPACE),
+    "quota import": NeededRole("view", THE_NAMESPACE),
+    "quota repair": NeededRole("admin", THE_NAMESPACE),
+    "quota revert": NeededRole("admin", THE_NAMESPACE),
     "doctor": _ADMIN,
     "certs status": _ADMIN,
     "certs rotate": _ADMIN,
@@ -42,7 +46,7 @@ def role_advice(command: str, error: str) -> str:
     refused, role = _REFUSED.search(error), ROLES.get(command)
     if refused is None or role is None:
         return ""
-    kind = "rolebinding" if role.in_namespace else "clusterrolebinding"
-    space = " -n NAMESPACE" if role.in_namespace else ""
+    kind = "rolebinding" if role.namespace else "clusterrolebinding"
+    space = f" -n {role.namespace}" if role.namespace else ""
     grant = f"kubectl create {kind} NAME{space} --clusterrole={role.name} --user={refused['user']}"
     return f"ask an administrator for the ClusterRole {role.name}: {grant}"

@@ -1,4 +1,4 @@
-"""The part of an API server's wire that `halfcard top` needs: the nodes, and the way to what listens on them."""
+"""The part of an API server's wire that `halfcard top` needs: the agents' pods, or nodes, and the way to them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.kube.listening import listening
 from .list_server import config
 
 NODES: Final = "/api/v1/nodes"
+PODS: Final = f"/api/v1/namespaces/{names.NAMESPACE}/pods"
 HANGS: Final = "hangs"
 REFUSES: Final = "refuses"
 
@@ -24,19 +25,33 @@ def node(name: str, *, has_agent: bool = True) -> dict[str, Any]:
     return {"metadata": {"name": name, "annotations": {names.INVENTORY: "[]"} if has_agent else {}}}
 
 
+def agent(on: str) -> dict[str, Any]:
+    labels = {"app.kubernetes.io/name": names.AGENT}
+    return {"metadata": {"name": f"agent-of-{on}", "labels": labels}, "spec": {"nodeName": on}}
+
+
+OTHER_POD: Final = {"metadata": {"name": "other", "labels": {"app.kubernetes.io/name": "x"}}, "spec": {"nodeName": "n"}}
+
+
 @contextmanager
-def cluster_of(folder: Path, agents: Mapping[str, str | bytes | None]) -> Iterator[Path]:
-    """By node: what its agent answers, or how it does not; None is a node without one. Yields a kubeconfig."""
+def cluster_of(folder: Path, agents: Mapping[str, str | bytes | None], *, in_pods: bool = True) -> Iterator[Path]:
+    """By node: what its agent answers, or how it does not; None is a node without one. Yields a kubeconfig.
+
+    Nodes can be listed only where no agent runs in a pod.
+    """
     ended = threading.Event()
-    answers = {f"{NODES}/{name}:5678/proxy/usage?output=json": answer for name, answer in agents.items() if answer}
+    way = f"{PODS}/agent-of-" if in_pods else f"{NODES}/"
+    answers = {f"{way}{name}:5678/proxy/usage?output=json": answer for name, answer in agents.items() if answer}
+    pods = [agent(name) for name, answer in agents.items() if answer is not None] if in_pods else []
     nodes = [node(name, has_agent=answer is not None) for name, answer in agents.items()]
+    lists = {PODS: [OTHER_POD, *pods], **({} if pods else {NODES: nodes})}
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            if self.path.startswith(f"{NODES}?"):
-                return self._answer(200, json.dumps({"metadata": {"resourceVersion": "1"}, "items": nodes}).encode())
+            if (items := lists.get(self.path.partition("?")[0])) is not None:
+                return self._answer(200, json.dumps({"metadata": {"resourceVersion": "1"}, "items": items}).encode())
             found = answers.get(self.path)
             if found == HANGS:
                 ended.wait(30)

@@ -40,8 +40,8 @@ class Top:
         self._folder = folder
         self._capture = capture
 
-    def __call__(self, agents: Mapping[str, str | bytes | None], *arguments: str) -> Printed:
-        with cluster_of(self._folder, agents) as kubeconfig:
+    def __call__(self, agents: Mapping[str, str | bytes | None], *arguments: str, in_pods: bool = True) -> Printed:
+        with cluster_of(self._folder, agents, in_pods=in_pods) as kubeconfig:
             code = main(["top", *arguments, "--kubeconfig", str(kubeconfig)])
         return Printed(code, *self._capture.readouterr())
 
@@ -60,6 +60,10 @@ def test_every_node_with_an_agent_is_a_line(top: Top) -> None:
         "gpu2  2: 2 free                    0/0/200         0/0/30218           0\n"
         "cores and memory: used/given/total\n"
     )
+
+
+def test_agents_that_run_without_pods_are_asked_through_their_nodes(top: Top) -> None:
+    assert top({**BOTH, "cpu1": None}, in_pods=False) == top(BOTH)
 
 
 def test_pods_are_listed_by_name_with_their_nodes(top: Top) -> None:
@@ -113,7 +117,7 @@ def test_a_node_that_does_not_answer_is_one_line_and_affects_nothing_else(
     assert joined.startswith("Warning: gpu9: its agent does not answer: ") and why in joined
 
 
-HOST_PORT: Final = "the API server reaches an agent at hostPort 5678 of its node: check that the agent runs there"
+PORT: Final = "the API server must reach port 5678 of the agents: check that their pods run"
 
 
 @pytest.mark.parametrize("answer", [REFUSES, HANGS])
@@ -121,12 +125,12 @@ def test_agents_that_cannot_be_reached_say_once_which_port_to_check(
     top: Top, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
     monkeypatch.setattr(cli.top, "_PATIENCE_S", 0.5)
-    assert " ".join(top({**BOTH, "gpu8": answer, "gpu9": answer}).err.split()).count(HOST_PORT) == 1
-    assert " ".join(top({"gpu9": answer}).err.split()).count(HOST_PORT) == 1
+    assert " ".join(top({**BOTH, "gpu8": answer, "gpu9": answer}).err.split()).count(PORT) == 1
+    assert " ".join(top({"gpu9": answer}).err.split()).count(PORT) == 1
 
 
 def test_something_else_that_answers_there_is_no_question_of_the_port(top: Top) -> None:
-    assert HOST_PORT not in " ".join(top({**BOTH, "gpu9": b"<html>"}).err.split())
+    assert PORT not in " ".join(top({**BOTH, "gpu9": b"<html>"}).err.split())
 
 
 def test_many_nodes_that_hang_do_not_use_up_the_time_of_the_others(top: Top, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import pytest
 import yaml
 
+from cli.__main__ import main as halfcard
 from deploy.chart.made import CHART
 from devcluster.control_plane.users import User
 from devcluster.services.installation import Installation
+from deviceplugin.usage.usage_json import usage_json
 from halfcard import names
+from tests.builders import pod
+from tests.deviceplugin.usages import usage
+from tests.kube.listening import JsonHandler, listening
+
+from .manifests import complete
 
 _RBAC: Final = CHART / "rbac"
 _EVERYWHERE: Final = "--all-namespaces"
+_HOME: Final = f"--namespace={names.NAMESPACE}"
 _VERBS: Final = ("get", "list", "watch", "create", "update", "patch", "delete")
 
 
@@ -206,3 +216,53 @@ def test_the_quota_service_may_write_ledgers_and_statuses_and_open_gates(webhook
     for what in ("gpuquotas.halfcard.dev", "clustergpuquotas.halfcard.dev"):
         assert [verb for verb in _VERBS if may(webhook, quota, verb, what)] == ["get", "list", "watch"]
         assert [verb for verb in _VERBS if may(webhook, quota, verb, f"{what} --subresource=status")] == ["patch"]
+
+
+# --- people ----------------------------------------------------------------------------------------------------------
+
+
+class _Agent(JsonHandler):
+    def do_GET(self) -> None:  # noqa: N802 - the name is http.server's
+        self.answer(200, json.loads(usage_json(usage([]))))
+
+
+@contextmanager
+def agent(webhook: Installation) -> Iterator[None]:
+    """Runs an agent in a pod of Halfcard's namespace; where its program is makes no difference to the API server."""
+    cluster = webhook.cluster
+    labels = {names.NAME_LABEL: names.AGENT}
+    cluster.add_node("with-agent", {"cpu": "4", "pods": "10"})
+    built = complete(pod("agent-1").container().labelled(labels).specified(nodeName="with-agent"))
+    webhook.create(names.NAMESPACE, built).must()
+    path = f"/api/v1/namespaces/{names.NAMESPACE}/pods/agent-1"
+    host = cluster.network.host_address
+    with listening(_Agent, (host, names.AGENT_PORT)):
+        status = {"podIP": host, "podIPs": [{"ip": host}], "phase": "Running"}
+        cluster.client.merge(cluster.admin, f"{path}/status", {"status": status})
+        yield
+    cluster.request("DELETE", f"{path}?gracePeriodSeconds=0").must()
+    cluster.request("DELETE", "/api/v1/nodes/with-agent").must()
+
+
+def top(user: User) -> int:
+    return halfcard(["top", "--kubeconfig", str(user.kubeconfig)])
+
+
+def test_agents_are_read_with_a_role_in_halfcards_namespace_and_not_with_those_of_tenants(
+    webhook: Installation, space: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    person = webhook.cluster.tenant(space, "reader-of-usage")
+    with agent(webhook):
+        assert top(webhook.cluster.admin) == 0
+        assert top(person) == 2
+        bound = ("--user=reader-of-usage", "--clusterrole=view")
+        webhook.kubectl(names.NAMESPACE, "create", "rolebinding", "sees", *bound)
+        webhook.cluster.wait_until(lambda: may(webhook, person, "list", "pods", _HOME), what="the right to see pods")
+        assert top(person) == 2
+        assert 'cannot get resource "pods/proxy"' in " ".join(capsys.readouterr().err.split())
+        bound = ("--user=reader-of-usage", "--clusterrole=halfcard-top")
+        webhook.kubectl(names.NAMESPACE, "create", "rolebinding", "reads-usage", *bound)
+        webhook.cluster.wait_until(lambda: top(person) == 0, what="the right to read usage")
+        assert "with-agent" in capsys.readouterr().out
+    assert not may(webhook, person, "get", "nodes --subresource=proxy")
+    webhook.kubectl(names.NAMESPACE, "delete", "rolebinding", "sees", "reads-usage")

@@ -43,8 +43,8 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def listening(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
-    server = _Server(("127.0.0.1", 0), handler)
+def listening(handler: type[BaseHTTPRequestHandler], at: tuple[str, int] = ("127.0.0.1", 0)) -> Iterator[int]:
+    server = _Server(at, handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
