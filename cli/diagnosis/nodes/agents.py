@@ -13,7 +13,7 @@ from ..own_objects import Taint, WorkloadSnapshot
 from ..snapshot import NodeSnapshot, Snapshot
 
 _LABELLED: Final = f"{names.AGENT_LABEL}=true"
-LOGS: Final = f"kubectl -n {names.NAMESPACE} logs -l app.kubernetes.io/name={names.AGENT} --prefix"
+LOGS: Final = f"kubectl -n {names.NAMESPACE} logs -l {names.NAME_LABEL}={names.AGENT} --prefix"
 _DESCRIBE: Final = f"kubectl -n {names.NAMESPACE} describe daemonset {names.AGENT}"
 _READ_LOG: Final = "the log of the agent on that node says why"
 _LET_IN: Final = (

@@ -32,7 +32,7 @@ _WORDS_CHARS: Final = 240
 _APPLY: Final = "apply the CRDs of this version; existing quotas stay"
 _CREATE: Final = "apply the CRDs again, then create each quota again: pods that run are counted anew"
 _KINDS: Final = "kubectl apply -f deploy/crds"
-_LOG: Final = f"kubectl -n {names.NAMESPACE} logs -l app.kubernetes.io/name={names.QUOTA_SERVICE} --prefix"
+_LOG: Final = f"kubectl -n {names.NAMESPACE} logs -l {names.NAME_LABEL}={names.QUOTA_SERVICE} --prefix"
 
 
 def _crd_missing(snapshot: Snapshot) -> Iterator[FoundFault]:

@@ -38,7 +38,7 @@ def trouble_of(lease: Object | None, now: datetime) -> str:
 
 def not_led(snapshot: Snapshot, lease: str, fix: str) -> Iterator[FoundFault]:
     if trouble := trouble_of(snapshot.leases.get(lease), snapshot.now):
-        command = f"kubectl -n {names.NAMESPACE} logs -l app.kubernetes.io/name={lease} --prefix"
+        command = f"kubectl -n {names.NAMESPACE} logs -l {names.NAME_LABEL}={lease} --prefix"
         yield FoundFault(f"Lease {names.NAMESPACE}/{lease}", trouble, fix, command, about=lease)
 
 

@@ -24,7 +24,7 @@ _FAILED: Final = re.compile(
 )
 _CODE: Final = re.compile(r"\[HC\d{3}\]")
 _WHY_CHARS: Final = 240
-_LOGS: Final = f"kubectl -n {names.NAMESPACE} logs -l app.kubernetes.io/name={names.ADMISSION_SERVICE} --prefix"
+_LOGS: Final = f"kubectl -n {names.NAMESPACE} logs -l {names.NAME_LABEL}={names.ADMISSION_SERVICE} --prefix"
 _NO_PORT: Final = "no service port"
 _RESTORE_PORT: Final = f"restore the ports of Service {SERVICE}: 443 leads to the port https of the replicas"
 _SERVERS: Final = (names.ADMISSION_SERVICE, *KEEPERS)
