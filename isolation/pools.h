@@ -33,7 +33,7 @@ void pools_trim_locked(void);
 /* Returns NULL where it was never counted. */
 counted_pool *pool_found(CUmemoryPool pool, CUdevice device);
 
-/* Returns NULL where there are too many. */
+/* Adds a pool of this card unless it is known, perhaps as one of another card; returns NULL where there are too many. */
 counted_pool *pool_of(CUmemoryPool pool, int card);
 
 /* From now on the memory for graphs of this device is counted. */

@@ -71,15 +71,6 @@ static int is_captured(CUstream stream) {
     return (uintptr_t)stream > 1 && !CALL(cuStreamIsCapturing, (stream, &status)) && status != 0;
 }
 
-static int card_of_pool(CUmemoryPool pool, CUstream stream) {
-    int card = card_of_device(device_of_stream(stream));
-    pools_lock();
-    const counted_pool *found = pool_found(pool, NO_DEVICE);
-    if (found) card = found->card;
-    pools_unlock();
-    return card;
-}
-
 /* --- functions, each also with the default stream of a thread -------------------------------------------------------- */
 
 #define ALLOCATE_ASYNC(name)                                                               \
@@ -93,9 +84,10 @@ static int card_of_pool(CUmemoryPool pool, CUstream stream) {
 
 #define ALLOCATE_FROM(name)                                                                \
     CUresult name(CUdeviceptr *made, size_t size, CUmemoryPool pool, CUstream stream) {    \
-        CUresult error = begin(pool, card_of_pool(pool, stream), size);                    \
+        CUdevice device = device_of_stream(stream);                                        \
+        CUresult error = begin(pool, card_of_device(device), size);                        \
         if (error) return error;                                                           \
-        if (is_captured(stream)) pools_add_graphs_locked(device_of_stream(stream));        \
+        if (is_captured(stream)) pools_add_graphs_locked(device);                          \
         return end(CALL(name, (made, size, pool, stream)));                                \
     }
 

@@ -3,7 +3,8 @@
 A line is JSON: the function, then its arguments: a number, a text in hexadecimal for memory that the function reads, or
 null for a number that it writes. The answer is the function's result and the numbers that it wrote. `@NAME VERSION`
 instead of a function asks cuGetProcAddress for it, `@@NAME VERSION` the second version of that; `!fork` continues in a
-child, `!load WAY` with another copy or handle of the library; `=FUNCTION` answers its address.
+child, `!exec` in this program from its start, `!load WAY` with another copy or handle of the library; `=FUNCTION`
+answers its address.
 """
 
 import ctypes
@@ -77,16 +78,24 @@ def answer(name: str, *arguments: int | str | None) -> list[int]:
         return call(name, *arguments)
     if name == "!fork":
         fork()
+    elif name == "!exec":
+        os.execv(sys.executable, [sys.executable, *sys.argv[:2], "executed"])
     else:
         load(name.removeprefix("!load "))
     return [0]
 
 
+def answers(numbers: list[int]) -> None:
+    sys.stdout.write(json.dumps(numbers) + "\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     load(sys.argv[1])
+    if "executed" in sys.argv:
+        answers([0])
     for line in sys.stdin:
-        sys.stdout.write(json.dumps(answer(*json.loads(line))) + "\n")
-        sys.stdout.flush()
+        answers(answer(*json.loads(line)))
 
 
 main()

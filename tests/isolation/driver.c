@@ -115,6 +115,10 @@ CUresult cuInit(unsigned flags) {
 
 CUresult cuDriverGetVersion(int *version) { return *version = VERSION, CUDA_SUCCESS; }
 
+static int keep; /* everything is in use by the card: nothing can be trimmed */
+
+CUresult standInKeep(int kept) { return keep = kept, CUDA_SUCCESS; }
+
 CUresult standInBreak(CUresult answer) { return broken = answer, CUDA_SUCCESS; }
 
 CUresult cuDeviceGetCount(int *count) { return *count = CARDS, CUDA_SUCCESS; }
@@ -196,9 +200,10 @@ CUresult cuDevicePrimaryCtxReset(CUdevice device) { return leave_primary(device,
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) { return leave_primary(device, 0); }
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active) {
+    pthread_mutex_lock(&mutex);
     *flags = 0;
     *active = primary[device].users > 0;
-    return CUDA_SUCCESS;
+    return leave(CUDA_SUCCESS);
 }
 
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
@@ -464,15 +469,16 @@ CUresult cuMemPoolDestroy(CUmemoryPool old) {
 }
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t bytes) {
-    (void)bytes;
+    if (bytes || keep) return CUDA_SUCCESS;
     pthread_mutex_lock(&mutex);
     shrink(pool);
     return leave(CUDA_SUCCESS);
 }
 
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *found) {
+    pthread_mutex_lock(&mutex);
     *(uint64_t *)found = attribute == 5 ? pool->reserved : pool->used;
-    return attribute == 5 || attribute == 7 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return leave(attribute == 5 || attribute == 7 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *made, size_t size, CUmemoryPool pool, CUstream stream) {
@@ -516,9 +522,6 @@ CUresult cuMemFreeAsync_ptsz(CUdeviceptr old, CUstream stream) { return cuMemFre
 #define BYTES_OF_NODE 104 /* where CUDA_MEM_ALLOC_NODE_PARAMS has the size */
 
 static uint64_t graph_bytes;
-static int keep; /* a graph is running: its memory cannot be trimmed */
-
-CUresult standInKeep(int kept) { return keep = kept, CUDA_SUCCESS; }
 
 CUresult cuGraphCreate(CUgraph *made, unsigned flags) {
     *made = calloc(1, sizeof **made);

@@ -6,7 +6,7 @@ import json
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -31,16 +31,16 @@ DRIVER_FLAGS: Final = ("-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic")
 class Driver:
     """The node's programs: the library, and the driver that it stands before; built once for all tests of a module."""
 
-    def __init__(self, folder: Path, *flags: str, sanitized: bool = False) -> None:
+    def __init__(self, folder: Path, *flags: str, sanitizers: Sequence[str] = ()) -> None:
         self.folder = folder
-        self._variables = _sanitizer() if sanitized else {}
+        self._variables = _sanitizer() if sanitizers == SANITIZED else {}
         here = f'-DRUN_FOLDER="{folder}"'
         (folder / "driver").mkdir(parents=True)
         build(folder / "made.so", ["driver.c", "card.c", "process.c"], here, *DRIVER_FLAGS, *flags)
         (folder / "made.so").rename(folder / "driver" / "libcuda.so.1")
         self._make_cards = build(folder / "make_cards", ["make_cards.c", "card.c", "process.c"], here)
         make = ["make", "-s", "-C", str(PRODUCT), f"RUN_FOLDER={folder}", f"OUT={folder}/library"]
-        make += [f"CFLAGS=-O1 -g {' '.join(SANITIZED)}"] if sanitized else []
+        make += [f"CFLAGS=-O1 -g {' '.join(sanitizers)}"] if sanitizers else []
         subprocess.run(make, check=True)
 
     @property
@@ -90,10 +90,13 @@ class Container:
             yield sum(size for _, size in struct.iter_unpack("=QQ", data[end - CARD_USERS : end]))
 
     @contextmanager
-    def program(self, way: str = "libcuda.so.1", *, with_context: bool = True, bare: bool = False) -> Iterator[Program]:
+    def program(
+        self, way: str = "libcuda.so.1", *, with_context: bool = True, bare: bool = False, preloaded: Path | None = None
+    ) -> Iterator[Program]:
         """Starts a program; a bare one has no variables."""
         command = [sys.executable, str(Path(__file__).with_name("client.py")), way]
         environment = {} if bare else {"LD_LIBRARY_PATH": str(self._folder / "library"), **self._variables}
+        environment |= {"LD_PRELOAD": str(preloaded)} if preloaded else {}
         with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             try:
                 program = Program(process)
@@ -111,12 +114,16 @@ class Program:
 
     def call(self, name: str, *arguments: int | bytes | None) -> list[int]:
         """Returns the error, and what the function wrote."""
-        line = json.dumps([name, *(one.hex() if isinstance(one, bytes) else one for one in arguments)])
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(line.encode() + b"\n")
-        self.process.stdin.flush()
+        self.send(name, *arguments)
+        assert self.process.stdout is not None
         answer: list[int] = json.loads(self.process.stdout.readline())
         return answer
+
+    def send(self, name: str, *arguments: int | bytes | None) -> None:
+        line = json.dumps([name, *(one.hex() if isinstance(one, bytes) else one for one in arguments)])
+        assert self.process.stdin is not None
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
 
     def get(self, name: str, *arguments: int | bytes | None) -> int:
         """Returns the first number that the function wrote; the call must succeed."""

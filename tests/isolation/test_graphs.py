@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from .build import SANITIZED
 from .node import CONTEXT_MIB, LIMIT_MIB, MIB, OUT_OF_MEMORY, Container, Driver, Program
 
 ALLOCATES = 10
@@ -15,7 +16,7 @@ ALLOCATES = 10
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Driver:
-    return Driver(tmp_path_factory.mktemp("run") / "halfcard", sanitized=True)
+    return Driver(tmp_path_factory.mktemp("run") / "halfcard", sanitizers=SANITIZED)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 
 from halfcard.isolation.shared_files import new_account
 
+from .build import SANITIZED
 from .node import CONTEXT_MIB, LIMIT_MIB, MIB, OUT_OF_MEMORY, Container, Driver, Program, share
 
 LEFT_MIB: Final = LIMIT_MIB - CONTEXT_MIB
@@ -18,7 +19,7 @@ FLOAT: Final = 0x20
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Driver:
-    return Driver(tmp_path_factory.mktemp("run") / "halfcard", sanitized=True)
+    return Driver(tmp_path_factory.mktemp("run") / "halfcard", sanitizers=SANITIZED)
 
 
 @pytest.fixture
@@ -53,6 +54,7 @@ WAYS: Final = (
     Way("cuMemAllocPitch_v2", 300, (None, None, MIB - 100, 300, 4), "cuMemFree_v2"),
     Way("cuMemAllocPitch", 300, (None, None, MIB - 100, 300, 4), "cuMemFree"),
     Way("cuArrayCreate_v2", 400, (None, struct.pack("=QQII", 1024 * 1024, 100, FLOAT, 1)), "cuArrayDestroy"),
+    Way("cuArrayCreate_v2", 400, (None, struct.pack("=QQII", 100 * MIB, 0, FLOAT, 1)), "cuArrayDestroy"),
     Way("cuArrayCreate", 400, (None, struct.pack("=IIII", 1024 * 1024, 100, FLOAT, 1)), "cuArrayDestroy"),
     Way("cuArray3DCreate_v2", 400, (None, struct.pack("=QQQIII4x", 1024, 1024, 50, 0x10, 4, 0)), "cuArrayDestroy"),
     Way("cuArray3DCreate", 400, (None, struct.pack("=6I", 1024, 1024, 50, 0x10, 4, 0)), "cuArrayDestroy"),
@@ -170,6 +172,15 @@ def test_a_child_of_fork_holds_nothing_of_its_parent(container: Container, progr
     program.get("cuCtxSetCurrent", program.get("cuDevicePrimaryCtxRetain", None, 0))
     program.allocate(50)
     assert sorted(row.bytes // MIB for row in container.cards[0].rows.values()) == [150, 400]
+
+
+def test_a_program_that_is_executed_holds_nothing_of_the_one_before(container: Container, program: Program) -> None:
+    program.allocate(LEFT_MIB)
+    program.call("!exec")
+    program.get("cuInit", 0)
+    program.get("cuCtxSetCurrent", program.get("cuDevicePrimaryCtxRetain", None, 0))
+    program.allocate(LEFT_MIB)
+    assert container.used_mib() == LIMIT_MIB
 
 
 # --- contexts

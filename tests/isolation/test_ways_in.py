@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from .build import build
 from .node import CONTEXT_MIB, MIB, OUT_OF_MEMORY, Container, Driver
 
 OLDEST_GLIBC: Final = (2, 17)
@@ -71,6 +72,15 @@ def test_an_overridden_function_that_is_asked_for_is_ours(
 ) -> None:
     with container.program() as program:
         assert program.get(f"={asked}{name} {version}") == program.get(f"={found}")
+
+
+def test_a_function_that_is_asked_for_is_ours_though_a_preloaded_library_has_one(
+    driver: Driver, tmp_path: Path
+) -> None:
+    (tmp_path / "other.c").write_text("int cuMemAlloc_v2(void) { return 42; }")
+    other = build(tmp_path / "other.so", [str(tmp_path / "other.c")])
+    with driver.container().program(preloaded=other) as program:
+        assert program.error("@cuMemAlloc 12080", None, TOO_MUCH) == OUT_OF_MEMORY
 
 
 def test_another_function_that_is_asked_for_is_the_drivers(container: Container) -> None:
