@@ -88,7 +88,7 @@ release: environment ## write wheel, image, bill of materials, chart, manifests 
 	@$(PY) -m deploy.release dist
 	@$(PY) -m deploy.release --check dist
 
-chart: environment-dev ## write the generated parts of the chart, and the rendered manifests
+chart: environment-dev ## write the generated parts of the chart, and the rendered manifests (builds helm once: a minute)
 	@$(PY) -m devcluster.build helm
 	@$(PY) -m deploy.chart --helm "$$($(PY) -c 'from devcluster.build.binaries import program_path; print(program_path("helm"))')"
 

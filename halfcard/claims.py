@@ -32,7 +32,7 @@ class Claim:
         cards: the number of cards.
         cores_pct: share of each card's cores, None for no limit.
         memory_mib: memory on each card, None for no limit or for a part given by `memory_pct`.
-        memory_pct: part of each card's memory, for systems that halve cards instead of counting MiB.
+        memory_pct: part of each card's memory in per cent, for systems that do not count MiB.
         part: amounts of a card, or one of the equal parts of it.
         exclusive: no other pod may use the cards.
         distinct: the cards are different ones.

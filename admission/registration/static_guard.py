@@ -221,7 +221,10 @@ def _of_both_lists(listed: str) -> str:
 _TEXTS: Final = (
     "has(c.resources) && has(c.resources.limits) ? c.resources.limits.transformMap(w, q, w in variables.words, q) : {}"
 )
-_NUMBER: Final = f"quantity(q).isInteger() ? quantity(q).asInteger() : {2**62}"
+_NUMBER: Final = (
+    "quantity(q).isInteger() ? quantity(q).asInteger()"
+    f" : quantity(q).isLessThan(quantity('4Ei')) ? int(quantity(q).asApproximateFloat()) : {2**62}"
+)
 """Kubernetes admits only whole amounts here: one that CEL cannot read as an integer is too large."""
 _GOT: Final = "variables.words.filter(w, w in t).map(w, w + '=' + t[w]).join(', ')"
 _MOST: Final = {

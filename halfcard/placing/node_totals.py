@@ -72,14 +72,18 @@ def _slices(card: Card, left: CardRoom) -> int:
     return card.replicas if left.mode is CardMode.FREE else left.parts * (left.mode is CardMode.SLICES)
 
 
-def _cores(_card: Card, left: CardRoom) -> int:
+def _cores_in(unit_cores: int) -> Offer:
+    return lambda _card, left: _cores(left) // unit_cores
+
+
+def _cores(left: CardRoom) -> int:
     return WHOLE_CARD if left.mode is CardMode.FREE else left.cores * (left.mode is CardMode.SHARED)
 
 
 def _offer(unit: Unit) -> Offer:
     if unit.part is not Part.AMOUNT:
         return _halves if unit.part is Part.HALF else _slices
-    return {CARDS: _whole, CORES: _cores, MEMORY: _memory_in(unit.size)}[unit.counted]
+    return {CARDS: _whole, CORES: _cores_in(unit.size), MEMORY: _memory_in(unit.size)}[unit.counted]
 
 
 def _memory_in(unit_mib: int) -> Offer:

@@ -39,6 +39,8 @@ REQUESTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "bytes without a suffix": {"core": 30, "memory": 5368709120},
     "few bytes": {"core": 30, "memory": "1Ki"},
     "more memory than can be counted": {"core": 30, "memory": "256Ti"},
+    "bytes of which CEL reads an integer": {"core": 30, "memory": "99Ti"},
+    "bytes of which CEL reads none": {"core": 30, "memory": "100Ti"},
     "the most that can": {"core": 30, "memory": 1048575},
     "thousands": {"core": 30, "memory": "1k"},
     "more than 32 bits": {"gpu": 2147483648},

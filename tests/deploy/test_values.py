@@ -20,7 +20,7 @@ from .rendered import CHART
 
 WHOLE: Final = json.loads(SCHEMA.read_text())
 VALUES: Final = yaml.safe_load((CHART / "values.yaml").read_text())
-AGAIN: Final = "run `python -m deploy.chart --helm FILE`"
+AGAIN: Final = "run `make chart`"
 
 
 def described(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, bool]]:

@@ -50,6 +50,7 @@ def test_every_fragment_is_used_on_a_page() -> None:
     assert {name for page in PAGES for name in used(page.read_text(encoding="utf-8"))} == set(FRAGMENTS)
 
 
+@pytest.mark.timeout(180)  # it draws all pictures, and takes a minute on a busy machine
 def test_the_generator_finds_every_page_current() -> None:
     done = subprocess.run([sys.executable, "docs/generate.py", "--check"], cwd=ROOT, check=False, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()

@@ -19,7 +19,7 @@ from typing import Final
 from .. import names
 from ..cards import Card, CardLimit
 from ..claims import MEMORY, Claim, Unit, memory_share
-from ..problems import QUANTITY, Problem
+from ..problems import MEMORY_TOO_LARGE, Problem
 from .dialect import Dialect, at
 from .record import PeerRecord, PlacedPod, indices, one_list
 
@@ -31,7 +31,7 @@ class Acme(Dialect):
 
     def check(self, amounts: Mapping[str, int], where: str) -> Iterator[Problem]:
         if amounts[names.ACME_GIB] > 1024:
-            yield QUANTITY.broken(at(where, names.ACME_GIB), amounts[names.ACME_GIB], "use fewer: no card is so large")
+            yield MEMORY_TOO_LARGE.broken(at(where, names.ACME_GIB), amounts[names.ACME_GIB], "use fewer GiB")
 
     def claim(self, amounts: Mapping[str, int]) -> Claim | None:
         return memory_share(1024 * amounts[names.ACME_GIB], self.name) if amounts[names.ACME_GIB] else None

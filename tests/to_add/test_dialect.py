@@ -94,7 +94,7 @@ def test_the_webhook_admits_its_words_and_refuses_what_breaks_its_rules(tree: Tr
     verdicts = {
         item["name"]: [problem["fix"] for problem in item["problems"]] for item in json.loads(done.stdout)["items"]
     }
-    assert verdicts == {"4": [], "2048": ["use fewer: no card is so large"], "1.5": ["use 2"]}
+    assert verdicts == {"4": [], "2048": ["use fewer GiB"], "1.5": ["use 2"]}
 
 
 def test_the_extender_places_and_binds_a_pod_in_its_words(tree: Tree) -> None:

@@ -24,6 +24,8 @@ def node_has_so_many_cards(subject: Subject) -> Iterator[Problem]:
     if cards > 8:
         yield MOST_CARDS.broken("spec.containers", f"{cards} cards", "use several pods")
 """
+_SCHEMA: Final = "from deploy.chart import made; made.SCHEMA.write_text(made.from_code(made.SCHEMA.read_text()))"
+"""What `make chart` writes without helm."""
 _MANIFEST: Final = """apiVersion: v1
 kind: Pod
 metadata: {name: nine-cards}
@@ -53,7 +55,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
         '    "mistakes": {\n',
         '    "mistakes": {\n        "Pod default/nine-cards": "refused HC048 HC099",\n',
     )
-    for arguments in (("docs/generate.py", "docs/problems.md"), ("-m", "tests.deploy.refresh")):
+    for arguments in (("-c", _SCHEMA), ("docs/generate.py", "docs/problems.md"), ("-m", "tests.deploy.refresh")):
         done = tree.python(*arguments)
         assert (done.returncode, done.stderr) == (0, "")
     return tree
@@ -74,6 +76,10 @@ def test_the_settings_may_make_it_a_warning(tree: Tree, tmp_path: Path) -> None:
     done = tree.python("-m", "cli", "review", "-f", _MANIFEST_AT, "--settings", str(tmp_path / "settings.yaml"))
     assert (done.returncode, done.stderr) == (0, "")
     assert "Warning: [HC099]" in done.stdout
+
+
+def test_the_chart_accepts_its_code(tree: Tree) -> None:
+    assert "HC099" in (tree.root / "deploy/chart/halfcard/values.schema.json").read_text()
 
 
 def test_the_page_of_problems_lists_it(tree: Tree) -> None:

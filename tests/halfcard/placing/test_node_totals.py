@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from halfcard import names
 from halfcard.cards import Node
+from halfcard.claims import CORES, Unit
 from halfcard.dialects import ALL, Dialects
 from halfcard.dialects.aliyun import Aliyun
+from halfcard.dialects.dialect import Dialect
 from halfcard.placing.layouts import best
 from halfcard.placing.node_totals import offers, slots, totals
 from halfcard.placing.node_usage import usage_of_pods
@@ -55,6 +57,18 @@ class Day:
         held = [facts(asking).asks for asking in self.pods.values()]
         found = totals(self.room, held, TABLE)
         return tuple(found[resource] for resource in resources)
+
+
+class Quarters(Dialect):
+    """A system of which one unit is a quarter of a card's cores."""
+
+    name = "quarters"
+    units: Final = {"quarter.example/gpu": Unit(CORES, 25)}
+
+
+def test_cores_are_offered_in_the_unit_of_their_resource() -> None:
+    found = totals(empty_room(node(2)), [], offers([*ALL, Quarters()]))
+    assert (found["quarter.example/gpu"], found[names.VCUDA_CORE]) == (8, 200)
 
 
 def test_the_totals_of_tuyas_mixed_node_through_a_day() -> None:

@@ -112,6 +112,7 @@ FREE: Final = {
     names.ALIYUN_GPU_MEM: (3, "3 GiB"),
     names.VOLCANO_GPU_MEMORY: (512, "0.5 GiB"),
     names.VOLCANO_GPU_NUMBER: (1, "1 card"),
+    names.VCUDA_CORE: (50, "0.50 card"),
     names.NVIDIA_GPU: (2, "2 cards"),
     names.NVIDIA_GPU_SHARED: (2, "2 time slices"),
     names.HAMI_GPUMEM: (2048, "2 GiB"),
@@ -123,7 +124,7 @@ FREE: Final = {
 
 @pytest.mark.parametrize("resource", sorted({*WORDS.values()} - {CORE}))
 def test_amounts_of_each_dialect_are_given_in_cards_and_gib(resource: str) -> None:
-    number, words = FREE.get(resource.replace(names.TUYA + "/v", names.TENCENT + "/v"), (50, "0.50 card"))
+    number, words = FREE[resource.replace(names.TUYA + "/v", names.TENCENT + "/v")]
     key = f"requests.{resource}"
     short = said({resource: Quantity.of(number)}, quota({key: "0"}, {key: "0"}))
     assert f"({number} more needed: {words} asked, " in short
