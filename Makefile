@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 PY := .venv/bin/python
 export PYTHON
 
-.PHONY: help demo test lint format bench bench-extender bench-agent bench-packing fuzz cluster-tools \
+.PHONY: help demo test lint format bench bench-extender bench-agent bench-isolation bench-packing fuzz cluster-tools \
 	test-isolation test-cluster test-node test-oldest soak load bench-cluster bench-quota bench-starts lock clean environment \
 	environment-dev image release chart docs test-upgrade environment-docs
 
@@ -39,6 +39,9 @@ bench-extender: environment-dev ## time of an answer to kube-scheduler, as a rat
 
 bench-agent: environment-dev ## cost of the node agent with 200 pods, with baselines of the same run
 	@$(PY) -m bench.agent
+
+bench-isolation: environment-dev ## what the isolation library adds to a call of the driver, in nanoseconds (Linux, gcc)
+	@$(PY) -m bench.isolation
 
 bench-packing: environment-dev ## utilisation of a simulated cluster by policy; HALFCARD_OPENB=DIR is the folder of the openb trace
 	@$(PY) -m bench.packing

@@ -140,9 +140,15 @@ void account_add(account *mine, uint64_t bytes) { ADD(mine->row->bytes, bytes); 
 
 void account_give(account *mine, uint64_t bytes) { ADD(mine->row->bytes, -bytes); }
 
+static void free_dead_once_a_second(account *mine) {
+    uint64_t now = process_second();
+    if (now != mine->freed_at) free_dead(mine);
+    mine->freed_at = now;
+}
+
 uint64_t account_used(account *mine) {
     lock(mine);
-    free_dead(mine);
+    free_dead_once_a_second(mine);
     uint64_t used = use_of_all(mine);
     unlock(mine);
     return used;

@@ -70,6 +70,8 @@ int process_is_gone(process_name name) {
            differ(LOW(found, PROGRAM_BITS), LOW(name, PROGRAM_BITS));
 }
 
+uint64_t process_second(void) { return (uint64_t)time(NULL); }
+
 void process_sleep_us(unsigned microseconds) {
     struct timespec pause = {0, (long)microseconds * 1000};
     syscall(SYS_nanosleep, &pause, NULL);

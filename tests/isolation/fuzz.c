@@ -8,10 +8,11 @@ static account_file file;
 static control_file control;
 static uint64_t seed = 1;
 
+static uint64_t next(void) { return seed = seed * 6364136223846793005ULL + 1442695040888963407ULL; }
+
 int process_is_gone(process_name name) { return name != 1; }
 void process_sleep_us(unsigned microseconds) { (void)microseconds; }
-
-static uint64_t next(void) { return seed = seed * 6364136223846793005ULL + 1442695040888963407ULL; }
+uint64_t process_second(void) { return next(); }
 
 static uint64_t number(void) {
     static const uint64_t edges[] = {0, 1, 255, 256, 257, UINT64_MAX, UINT64_MAX - 1, 1ULL << 63};
@@ -31,7 +32,7 @@ int main(int count, char **arguments) {
         mutate(&file, sizeof file);
         mutate(&control, sizeof control);
         int at = i % 8 ? 0 : (int)((next() >> 16) % MOST_CARDS);
-        account mine = {&file.cards[at], &control.cards[at], 1, NULL};
+        account mine = {&file.cards[at], &control.cards[at], 1, NULL, 0};
         if (file.cards[at].lock == mine.self) file.cards[at].lock = 0; /* its holder would live, and would give it back */
         uint64_t bytes = number();
         if (account_take(&mine, bytes)) account_give(&mine, bytes);

@@ -51,6 +51,11 @@ void process_sleep_us(unsigned microseconds) {
     step();
 }
 
+uint64_t process_second(void) {
+    static uint64_t second;
+    return ++second;
+}
+
 int process_is_gone(process_name name) {
     for (int i = 0; i < PROCESSES; i++)
         if (model.of[i].self == name) return 0;
@@ -93,7 +98,7 @@ static void start(thread *one, int taking, uint64_t amount) {
 static void replace(int process) {
     for (thread *one = &model.threads[2 * process]; one < &model.threads[2 * process + 2]; one++)
         one->running = one->held = 0;
-    model.of[process] = (account){&model.card, &model.control, ++model.last_name, NULL};
+    model.of[process] = (account){&model.card, &model.control, ++model.last_name, NULL, 0};
 }
 
 /* --- laws ----------------------------------------------------------------------------------------------------------- */

@@ -104,6 +104,14 @@ def test_sums_of_any_size_do_not_wrap(library: ctypes.CDLL) -> None:
     assert library.take(account, limited, 0, 3, 1) == 0
 
 
+def test_a_program_that_asks_all_the_time_looks_for_dead_processes_once_a_second(library: ctypes.CDLL) -> None:
+    account = ctypes.create_string_buffer(new_account(), len(new_account()))
+    control = write_control([CardControl(b"\1" * 16)])
+    for owner in (1, 2, 3):
+        library.take(account, control, 0, owner, 10)
+    assert library.questions(account, control, 100, 2) == 2 * 3
+
+
 def test_no_bytes_in_either_file_crash_a_process(tmp_path: Path) -> None:
     fuzz = build(tmp_path / "fuzz", ["fuzz.c", "account.c"], "-O2", *SANITIZED)
     done = subprocess.run([str(fuzz), "100000"], capture_output=True, text=True, check=False)
