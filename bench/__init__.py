@@ -5,5 +5,6 @@
 - `python -m bench.agent` does the same for the node agent, `python -m bench.agent_starts` with a real kubelet
 - `reviews`, `malformed`: the bodies that are sent
 - `servers`, `connection`: the service as a child on a core of its own, and the cheap client that calls it
-- `throughput`, `go_handler`, `linearity`, `memory`, `start`, `offline`: one measurement each; `figures` prints them
+- `throughput`, `go_handler`, `linearity`, `dense_bodies`, `memory`, `start`, `offline`: one measurement
+  each; `figures` prints them
 """

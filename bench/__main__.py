@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from . import go_handler, linearity, memory, offline, start, throughput
+from . import dense_bodies, go_handler, linearity, memory, offline, start, throughput
 from .figures import Part, table, write_json
 from .servers import ROOT, scratch
 
@@ -40,6 +40,7 @@ def _full() -> list[Part]:
             throughput.measure(folder, throughput.Rounds()),
             go_handler.measure(folder, go_handler.Comparison()),
             linearity.measure(),
+            dense_bodies.measure(),
             memory.measure(folder),
             start.measure(),
             offline.measure(folder),

@@ -3,24 +3,18 @@ from __future__ import annotations
 import json
 import re
 import tracemalloc
-from collections.abc import Callable
-from functools import cache
 from typing import Final
 
 import pytest
 
 from admission import wire
-from admission.entry.body_bounds import MAX_BODY_BYTES, MAX_OBJECT_BYTES, check_cost
+from admission.entry.body_bounds import MAX_OBJECT_BYTES, check_cost
 from bench import reviews
+from bench.dense_bodies import DENSE, largest, review
 from serving.body_density import BYTES_PER_VALUE
 from serving.request_body import RefusedRequest
 
 POD: Final = json.dumps(reviews.pod(), separators=(",", ":")).encode()
-HEAD: Final = b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"1",'
-
-
-def review(inside: bytes, operation: str = "UPDATE") -> bytes:
-    return HEAD + b'"operation":"%s","object":{"a":[%s1]}}}' % (operation.encode(), inside)
 
 
 def cost_refused(body: bytes) -> str:
@@ -29,36 +23,6 @@ def cost_refused(body: bytes) -> str:
     except RefusedRequest as refused:
         return f"{refused.status} {refused}"
     return ""
-
-
-def repeated(part: bytes) -> Callable[[int], bytes]:
-    return lambda size: review(part * (size // len(part)))
-
-
-def keys(size: int) -> bytes:
-    """Keys that differ, so that none is stored once for all."""
-    return review(b"{%s}," % b",".join(b'"%06x":1' % number for number in range(size // 11)))
-
-
-DENSE: Final[dict[str, Callable[[int], bytes]]] = {
-    "empty lists": repeated(b"[],"),
-    "nested lists": repeated(b"[[[[[]]]]],"),
-    "empty objects": repeated(b"{},"),
-    "managed fields": repeated(b'{"f:name":{},"f:value":{}},'),
-    "short texts": repeated(b'"a",'),
-    "numbers": repeated(b"1000,"),
-    "variables": repeated(b'{"name":"FOO_BAR","value":"some"},'),
-    "keys": keys,
-    "pods": repeated(POD + b","),
-    "a text of wide characters": repeated(b'"' + b"x" * 60 + "💥".encode() + b'",'),
-}
-
-
-@cache
-def largest(kind: str) -> bytes:
-    """Returns about the largest body of a kind that may be parsed."""
-    sizes = [int(MAX_BODY_BYTES / 1.25**step) - 200 for step in range(20)]
-    return next(body for body in map(DENSE[kind], sizes) if not cost_refused(body))
 
 
 @pytest.mark.parametrize("kind", DENSE)
