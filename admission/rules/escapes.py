@@ -27,7 +27,7 @@ def records_are_not_forged(subject: Subject) -> Iterator[Problem]:
     if subject.context.is_trusted:
         return
     for where, now, before in subject.metadata():
-        for key in filter(is_owned, {**now, **before}):
+        for key in filter(is_owned, {**now, **before} if before else now):
             if now.get(key) != before.get(key) and not _is_our_default(subject, key):
                 got, fix = now.get(key), "put it back" if key in before else "remove it"
                 yield OWNED.broken(f'{where}["{key}"]', got, fix)
@@ -51,11 +51,12 @@ def devices_are_not_listed(subject: Subject) -> Iterator[Problem]:
 def mounts_are_allowed(subject: Subject) -> Iterator[Problem]:
     for place, claim in subject.containers:
         for number, mount in enumerate(place.container.volume_mounts or ()):
-            row = mount_row(mount.mount_path)
+            if (row := mount_row(mount.mount_path)) is None:
+                continue
             where = f"{place.where}.volumeMounts[{number}].mountPath"
-            if row is not None and row.effect is Effect.CHOOSES:
+            if row.effect is Effect.CHOOSES:
                 yield DEVICE_LIST.broken(where, mount.mount_path, "remove it, and ask for GPU in resources")
-            elif row is not None and claim is not None and claim.is_share:
+            elif claim is not None and claim.is_share:
                 yield ENV_LOOSENS.broken(where, mount.mount_path, "use another path")
 
 

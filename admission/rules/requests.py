@@ -96,10 +96,12 @@ def _not_as_due(each: AddedResources, otherwise: str) -> Iterator[Problem]:
 
 def devices_are_counted(subject: Subject) -> Iterator[Problem]:
     """Refuses device classes of GPUs as resources, and mentions claims: a pod does not say their class."""
-    for place, _ in subject.containers:
+    classes = subject.context.policy.device_classes
+    devices = {each for each in subject.resources if each.removeprefix(names.DEVICE_CLASS_PREFIX) in classes}
+    for place, _ in subject.containers if devices else ():
         for side, amounts in ((LIMITS, place.container.limits), (REQUESTS, place.container.requests)):
             for resource, amount in amounts.items():
-                if resource.removeprefix(names.DEVICE_CLASS_PREFIX) in subject.context.policy.device_classes:
+                if resource in devices:
                     fix = "ask for a share or for cards in other resources"
                     yield DEVICE_CLASS.broken(f'{place.where}.resources.{side}["{resource}"]', amount, fix)
     spec = subject.pod.spec
@@ -133,8 +135,8 @@ def _in_units(asked: RequestingContainer, card_mib: int) -> str:
 
 
 def a_node_has_the_cards(subject: Subject) -> Iterator[Problem]:
-    most, wanted = subject.context.cluster.most_cards, _cards_of_a_node(subject)
-    if most is not None and wanted > most:
+    most = subject.context.cluster.most_cards
+    if most is not None and (wanted := _cards_of_a_node(subject)) > most:
         fix = f"use at most {most} in a pod, or it waits for a larger node"
         yield TOO_MANY_CARDS.broken("spec.containers", f"{wanted} cards", fix)
 

@@ -45,6 +45,8 @@ class Subject(NamedTuple):
     claims: tuple[Claim, ...]
     containers: tuple[tuple[ContainerPath, Claim | None], ...]
     """Every container with its claim; ephemeral containers, which cannot have one, too."""
+    resources: frozenset[str]
+    """All that its containers name: few, so that rules about names look here before they look for the place."""
     context: ReviewContext
     old: Pod | None
 
@@ -68,4 +70,6 @@ def subject(pod: Pod, context: ReviewContext, old: Pod | None = None) -> Subject
     asked = read_pod(pod, context.policy.dialects)
     able = [(place, request.claim) for place, request in asked]
     unable = [(place, None) for place in ephemeral_places(pod)]
-    return Subject(pod, asked, claims(asked), (*able, *unable), context, old)
+    containers = (*able, *unable)
+    resources = [side for place, _ in containers for side in (place.container.limits, place.container.requests)]
+    return Subject(pod, asked, claims(asked), containers, frozenset().union(*resources), context, old)

@@ -24,6 +24,7 @@ RESOURCES: Final = (
     ForeignRequest(names.VOLCANO_VGPU, f"{names.VOLCANO_VGPU}* is for Volcano; use {names.VOLCANO_GPU_MEMORY}, in MiB"),
     ForeignRequest(names.KOORDINATOR_GPU, f"{names.KOORDINATOR_GPU}* is for Koordinator; use docs/dialects.md"),
 )
+_BEGINNINGS: Final = tuple(row.name for row in RESOURCES)
 ANNOTATIONS: Final = tuple(
     ForeignRequest(name, f"{name} is for KAI Scheduler; request resources: docs/dialects.md")
     for name in (names.KAI_FRACTION, names.KAI_MEMORY)
@@ -31,5 +32,7 @@ ANNOTATIONS: Final = tuple(
 
 
 def fix_of_resource(resource: str) -> str:
-    """Returns what to do about a resource; empty if it is none of these."""
+    """Returns what to do about a resource; empty if it is none of these, as nearly all are."""
+    if not resource.startswith(_BEGINNINGS):
+        return ""
     return next((row.fix for row in RESOURCES if resource.startswith(row.name)), "")
