@@ -72,7 +72,7 @@ static account_row *unused_row(account *mine) {
 static void free_row(account_row *row) {
     uint64_t *numbers = &row->bytes, *end = (uint64_t *)(row + 1);
     while (numbers < end) STORE(*numbers++, 0);
-    STORE(row->owner, 0); /* last: whoever finds the row free relies on zeros */
+    STORE(row->owner, 0); /* last: a process that finds the row free relies on zeros */
 }
 
 static void free_dead(account *mine) {

@@ -72,7 +72,7 @@ class Settings(BaseModel):
 
     system_workloads: list[Annotated[str, Field(pattern=SYSTEM_WORKLOAD)]] = []
     """Who may mount folders of the system (HC024), such as storage and monitoring agents: a namespace, or
-    `NAMESPACE/SERVICEACCOUNT`. Whoever may create pods there can reach every card of a node."""
+    `NAMESPACE/SERVICEACCOUNT`. A user who may create pods there can reach every card of a node."""
 
     host_paths: list[Annotated[str, Field(pattern=FOLDER)]] = []
     """Folders within those of the system that every pod may mount, such as `/var/lib/models`."""

@@ -240,10 +240,10 @@ _READ: Final = {
     "texts": _of_both_lists(f"object.spec.LIST.map(c, {_TEXTS})"),
     "asked": f"variables.texts.map(t, t.transformMap(w, q, {_NUMBER}))",
     "places": _of_both_lists("object.spec.LIST.transformList(n, c, 'spec.LIST[' + string(n) + '].resources.limits')"),
-    "told": f"variables.texts.transformList(n, t, variables.places[n] + ': got \"' + {_GOT} + '\"')",
+    "got": f"variables.texts.transformList(n, t, variables.places[n] + ': got \"' + {_GOT} + '\"')",
 }
 
 
 def _faults(guarded: GuardedRule) -> str:
     """Returns the CEL expression of the fields that break the rule, with their amounts."""
-    return f"variables.asked.transformList(i, a, {guarded.broken}, variables.told[i])"
+    return f"variables.asked.transformList(i, a, {guarded.broken}, variables.got[i])"

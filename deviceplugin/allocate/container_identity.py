@@ -58,7 +58,7 @@ def pods_holding(held: Iterable[ListedDevices], resource: str, ids: frozenset[st
 
 
 def identity_error(found: Sequence[StartingContainer], resource: str, ids: frozenset[str]) -> RefusedError:
-    """Returns the error for ids that no pod holds, or several that cannot be told apart."""
+    """Returns the error for ids that no pod holds, or several that look alike."""
     if not found:
         return RefusedError(f"kubelet does not report which pod holds {ids_text(resource, ids)}; it tries again")
     both = " and ".join(sorted(each.title for each in found)[:2])

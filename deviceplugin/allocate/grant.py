@@ -33,7 +33,7 @@ _NAMED_CHARS: Final = 80
 
 
 class ContainerLimits(msgspec.Struct, frozen=True):
-    """The limits of one container; `containers` has several names where it cannot be told which of them starts."""
+    """The limits of one container; `containers` has several names where it is unknown which of them starts."""
 
     version: int
     namespace: str

@@ -28,7 +28,7 @@ ADMISSION, EXTENDER = chains(names.NAMESPACE)
 
 
 class Store(MemoryStore):
-    """One that may be away, and lets nobody wait."""
+    """An event source that may be away, and that no test waits for."""
 
     def __init__(self) -> None:
         super().__init__()

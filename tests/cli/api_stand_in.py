@@ -29,7 +29,7 @@ def api_server(folder: Path, there: Mapping[str, Any], judge: Callable[[Object],
     """The kubeconfig that leads there.
 
     By path there is an object, the items of a list, any bytes, or the words with which reading it is forbidden; at
-    REVIEWS the rights that nobody has, such as `list nodes`. `judge` answers pod creations with a status and a message.
+    REVIEWS the missing rights, such as `list nodes`. `judge` answers pod creations with a status and a message.
     """
 
     class Handler(JsonHandler):

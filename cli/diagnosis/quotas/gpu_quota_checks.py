@@ -30,7 +30,7 @@ SPEC: Final = {names.GPU_QUOTA: _OWN, names.CLUSTER_GPU_QUOTA: _OWN | {"namespac
 
 _WORDS_CHARS: Final = 240
 _APPLY: Final = "apply the CRDs of this version; existing quotas stay"
-_CREATE: Final = "apply the CRDs again, then create each quota again: pods that run are counted anew"
+_CREATE: Final = "apply the CRDs again, then create each quota again: pods that run are counted again"
 _KINDS: Final = "kubectl apply -f deploy/crds"
 _LOG: Final = f"kubectl -n {names.NAMESPACE} logs -l {names.NAME_LABEL}={names.QUOTA_SERVICE} --prefix"
 

@@ -112,7 +112,7 @@ WRITTEN: Final[st.SearchStrategy[Written]] = st.one_of(
     st.builds(lambda cards: _written(gpu=cards), FEW),
     st.builds(lambda slices: _written(gpu_shared=slices), FEW),
 )
-"""Nobody's HAMi: its words are said in another cluster than NVIDIA's."""
+"""HAMi's names without NVIDIA's, which are those of another cluster."""
 
 HAMI: Final[st.SearchStrategy[Written]] = st.one_of(
     st.builds(

@@ -104,11 +104,11 @@ class FakeCandidate:
 
 
 def void(_: object) -> None:
-    """Nobody hears of what landed late."""
+    """No candidate hears of what landed late."""
 
 
 def leaders(world: World, candidates: list[FakeCandidate]) -> Generator[int, None, None]:
-    """How many may decide after each thing that happens: nobody begins to decide at any other moment."""
+    """How many may decide after each event: no candidate begins to decide at another moment."""
     while world.agenda:
         world.now, _, do = heapq.heappop(world.agenda)
         do()
