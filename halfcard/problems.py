@@ -383,7 +383,7 @@ FOREIGN = Rule(
     _WARN,
     "Halfcard does not count this request",
     "Another system gives out such GPUs, on nodes of its own. No card of Halfcard's nodes is chosen for it, and no"
-    " GpuQuota charges it.",
+    f" {names.GPU_QUOTA} charges it.",
 )
 TOO_MANY_CARDS = Rule(
     "HC048",

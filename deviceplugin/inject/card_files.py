@@ -23,7 +23,7 @@ _SUFFIXES: Final = (".json", ".yaml")
 _MOST_BYTES: Final = 16 * 2**20
 _MODPROBE: Final = "nvidia-modprobe"
 _CREATING: Final = dict(zip(names.CUDA_DEVICE_FILES, (f"{_MODPROBE} -c 255", f"{_MODPROBE} -u -c 0"), strict=True))
-_DESCRIBING: Final = "nvidia-ctk cdi generate --output /etc/cdi/nvidia.yaml"
+_DESCRIBING: Final = f"nvidia-ctk cdi generate --output {names.CDI_FOLDERS[0]}/nvidia.yaml"
 
 
 class CdiDevice(msgspec.Struct, frozen=True):
