@@ -41,6 +41,14 @@ async def test_a_client_may_wait_for_permission_to_send_its_body() -> None:
         assert (await client.ask(b"ok")).body == b"ok"
 
 
+async def test_an_answer_to_head_has_no_body_and_the_connection_goes_on() -> None:
+    async with server(Echo()) as running:
+        client = await running.connect()
+        client.send(GET.replace(b"GET", b"HEAD"))
+        assert (await client.reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+        assert (await client.ask(post(b"ok"))).body == b"ok"
+
+
 async def test_http_1_0_is_answered_and_closed() -> None:
     async with server(Echo()) as running:
         client = await running.connect()
