@@ -200,11 +200,8 @@ def _asks_others(pods: str) -> str:
     that fail open see them.
     """
     test = " || ".join(f"r.startsWith('{row.name}')" for row in foreign_requests.RESOURCES)
-    sides = (f"(has(c.resources.{side}) && c.resources.{side}.exists(r, {test}))" for side in ("limits", "requests"))
-    notes = "p.metadata.annotations"
-    marked = f"(has(p.metadata) && has({notes}) && {notes}.exists(k, k in {cel_list(_FOREIGN_ANNOTATIONS)}))"
-    asks = _any_container(f"has(c.resources) && ({' || '.join(sides)})")
-    return f"{pods}.exists(p, {asks} || {marked})"
+    marked = _any_of_optional("p.metadata", "annotations", "k", f"k in {cel_list(_FOREIGN_ANNOTATIONS)}")
+    return _any(pods, "p", f"{_any_container(_requests(test))} || (has(p.metadata) && {marked})")
 
 
 _FOREIGN_ANNOTATIONS: Final = [row.name for row in foreign_requests.ANNOTATIONS]
@@ -224,7 +221,11 @@ def _any_container(test: str, *, also_ephemeral: bool = False) -> str:
 
 def _asks(dialects: Dialects) -> str:
     wanted = cel_list(sorted(dialects.resources | {names.SLOT}))
-    test = f"r in {wanted} || {_IS_COUNTED}"
+    return _requests(f"r in {wanted} || {_IS_COUNTED}")
+
+
+def _requests(test: str) -> str:
+    """Returns the CEL expression of whether the test is true of any resource of a container."""
     sides = (_any_of_optional("c.resources", side, "r", test) for side in ("limits", "requests"))
     return f"has(c.resources) && ({' || '.join(sides)})"
 

@@ -14,7 +14,7 @@ from .subject import Subject
 def foreign_requests_are_named(subject: Subject) -> Iterator[Problem]:
     """Names each resource once, because the API server copies limits into requests."""
     fixes = {resource: fix for resource in subject.resources if (fix := fix_of_resource(resource))}
-    for place, _ in subject.containers if fixes else ():
+    for place, _ in subject.asked if fixes else ():
         sides = {REQUESTS: place.container.requests, LIMITS: place.container.limits}
         found = {resource: (side, amount) for side, amounts in sides.items() for resource, amount in amounts.items()}
         for resource, (side, amount) in found.items():

@@ -95,10 +95,13 @@ def _not_as_due(each: AddedResources, otherwise: str) -> Iterator[Problem]:
 
 
 def devices_are_counted(subject: Subject) -> Iterator[Problem]:
-    """Refuses device classes of GPUs as resources, and mentions claims: a pod does not say their class."""
+    """Refuses device classes of GPUs as resources, and mentions claims: a pod does not say their class.
+
+    Kubernetes forbids resources in ephemeral containers.
+    """
     classes = subject.context.policy.device_classes
     devices = {each for each in subject.resources if each.removeprefix(names.DEVICE_CLASS_PREFIX) in classes}
-    for place, _ in subject.containers if devices else ():
+    for place, _ in subject.asked if devices else ():
         for side, amounts in ((LIMITS, place.container.limits), (REQUESTS, place.container.requests)):
             for resource, amount in amounts.items():
                 if resource in devices:
