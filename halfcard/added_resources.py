@@ -39,7 +39,12 @@ def added(
 def named_by(asked: RequestingContainer) -> set[str]:
     """Names the added resources that the container lists, in requests or in limits."""
     resources = (*asked.amounts(LIMITS), *asked.amounts(REQUESTS))
-    return {resource for resource in resources if resource == names.SLOT or resource.startswith(_GROUP)}
+    return {resource for resource in resources if is_added(resource)}
+
+
+def is_added(resource: str) -> bool:
+    """Returns whether only Halfcard adds this resource."""
+    return resource == names.SLOT or resource.startswith(_GROUP)
 
 
 def written(asked: RequestingContainer, side: str, resource: str) -> str | None:

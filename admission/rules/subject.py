@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
-from halfcard.added_resources import AddedResources, added
+from halfcard.added_resources import AddedResources, added, is_added
 from halfcard.claims import Claim
 from halfcard.cluster_view import ClusterView
 from halfcard.pod.requests import RequestingContainer, claims, read_pod
@@ -57,6 +57,8 @@ class Subject(NamedTuple):
     def added(self) -> Iterator[AddedResources]:
         """Yields the added resources of each container."""
         policy = self.context.policy
+        if not policy.slotted and policy.derived is None and not any(map(is_added, self.resources)):
+            return iter(())
         return added(self.pod, self.asked, policy.slotted, policy.derived)
 
     def metadata(self) -> Iterator[tuple[str, Mapping[str, str], Mapping[str, str]]]:

@@ -136,8 +136,8 @@ def claims(asked: tuple[RequestingContainer, ...]) -> tuple[Claim, ...]:
 def shape_problems(asked: tuple[RequestingContainer, ...]) -> Iterator[Problem]:
     """Yields the problems of the amounts, container by container, then between containers."""
     for each in asked:
-        asked_for = {ask.resource for ask in each.request.asks}
         for problem in each.request.problems:
+            asked_for = {ask.resource for ask in each.request.asks}
             others = [name for side in (LIMITS, REQUESTS) for name in each.amounts(side) if name not in asked_for]
             yield replace(respelled(problem, others), where=f"{each.place.where}.{problem.where}")
     spoken = {request.claim.dialect for _, request in asked if request.claim}
