@@ -6,6 +6,7 @@ and 500 for a bug of ours, with a reference that finds it in the log.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 import traceback
@@ -20,7 +21,15 @@ from halfcard.problems import printable
 from serving.direct_routes import DirectRoutes, nothing_here
 from serving.large_bodies import LargeBodies, is_large
 from serving.log import Log
-from serving.request_body import JSON, RefusedRequest, body_in_time, check_head, respond
+from serving.request_body import (
+    JSON,
+    RefusedRequest,
+    answer_by,
+    body_in_time,
+    check_head,
+    respond,
+    while_connected,
+)
 
 from . import wire
 from .dispatch import STAGES, decide
@@ -70,15 +79,16 @@ class Endpoint:
         await respond(send, status, content_type, body)
 
     async def _respond(self, scope: Scope, receive: Receive) -> tuple[int, bytes, bytes]:
+        until = answer_by(scope, asyncio.get_running_loop().time())
         try:
             check_head(scope, MAX_BODY_BYTES)
             if not is_large(scope):
-                return 200, JSON, await self._judge(await body_in_time(scope, receive, MAX_BODY_BYTES))
+                return 200, JSON, await self._judge(await body_in_time(scope, receive, MAX_BODY_BYTES), receive, until)
             async with self.large.place(scope):
                 body = await body_in_time(scope, receive, MAX_BODY_BYTES)
                 check_cost(body)
                 await self.large.turn()
-                return 200, JSON, await self._judge(body)
+                return 200, JSON, await self._judge(body, receive, until)
         except RefusedRequest as refused:
             return self._failed(refused.status, str(refused))
         except wire.MalformedReview as malformed:
@@ -86,13 +96,13 @@ class Endpoint:
         except Exception:  # noqa: BLE001 - whatever our bug is, the caller gets an answer
             return self._bug()
 
-    async def _judge(self, body: bytes) -> bytes:
+    async def _judge(self, body: bytes, receive: Receive, until: float) -> bytes:
         start = time.perf_counter()
         review = wire.read(body)
         write = decode_write(review.request, self.policy)
         verdict = decide(self.path, write, self.policy, self.cluster())
         if self.gate is not None and write is not None and verdict.allowed:
-            verdict = await self.gate(write, verdict)
+            verdict = await while_connected(receive, self.gate(write, verdict, until))
         answer = wire.answer(review, verdict)
         seconds = time.perf_counter() - start
         self.metrics.decided(self.path, verdict, seconds)

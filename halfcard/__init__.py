@@ -66,6 +66,7 @@ commit        count the charge of a stored pod
 reserve       set a charge aside for a pod that is not stored yet, or not bound yet
 reservation   what was reserved; it is committed, released, or it expires (`quota/reservation_expiry.py`)
 exceeded      of a budget: a charge does not fit; the pod is refused or waits
+contended     of a budget: a charge does not fit only because of reservations; the call waits, or is to be tried again
 gate          the scheduling gate of a pod that waits in the queue of a budget (`quota/queueing.py`)
 cohort        budgets that lend each other what they do not use (`quota/lending.py`)
 native quota  Kubernetes' own ResourceQuota (`quota/native_quota.py`)

@@ -1,19 +1,26 @@
-"""Reads the whole body of a request within a deadline, and answers it; for raw ASGI applications on a hot path."""
+"""Reads the whole body of a request within a deadline, and answers it while the caller waits; for raw ASGI
+applications on a hot path.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import types
-from collections.abc import Coroutine, Generator
-from typing import Any, Final
+from collections.abc import Awaitable, Coroutine, Generator
+from typing import Any, Final, TypeVar
 
 from starlette.types import Receive, Scope, Send
 
 JSON: Final = b"application/json"
 _TIMEOUT: Final = re.compile(rb"(?:^|&)timeout=([0-9]{1,3}(?:\.[0-9]{1,9})?)s(?:&|$)")
+_USED: Final = 0.8
+"""The part of a time-out in which an answer is prepared; the rest is for the ways to and from the caller."""
+
 _LONGEST_READ_S: Final = 30.0
 """The longest time that the API server waits for a webhook, and the scheduler for an extender."""
+
+_T = TypeVar("_T")
 
 
 class RefusedRequest(Exception):
@@ -65,6 +72,37 @@ def timeout_of(scope: Scope) -> float:
     """Returns how long the caller waits."""
     wanted = _TIMEOUT.search(scope.get("query_string", b""))
     return min(float(wanted[1]), _LONGEST_READ_S) if wanted else _LONGEST_READ_S
+
+
+def answer_by(scope: Scope, arrived: float) -> float:
+    """Returns when the answer to a request must be sent."""
+    return arrived + _USED * timeout_of(scope)
+
+
+async def while_connected(receive: Receive, work: Awaitable[_T]) -> _T:
+    """Awaits work for a request whose body has been read, and cancels it when the caller hangs up.
+
+    Work that does not have to wait starts nothing.
+    """
+    loop = asyncio.get_running_loop()
+    watching: list[asyncio.Task[None]] = []
+
+    async def hang_up() -> None:
+        await receive()
+        limit.reschedule(loop.time())
+
+    try:
+        async with asyncio.timeout(None) as limit:
+            start = loop.call_soon(lambda: watching.append(loop.create_task(hang_up(), name="watch the caller")))
+            return await work
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise RefusedRequest(400, "the caller disconnected before the answer") from None
+    finally:
+        start.cancel()
+        for each in watching:
+            each.cancel()
 
 
 async def _body(receive: Receive, most_bytes: int) -> bytes:

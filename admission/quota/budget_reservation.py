@@ -1,17 +1,31 @@
 """Reserves the charge of a new pod in every GpuQuota of its namespace, or refuses the pod.
 
-Invariant: a pod is admitted only with a reservation in every ledger, and a refused pod leaves none that this call made.
+Invariant: a call either admits its pod, with a reservation in every ledger, or releases all that it reserved. A pod is
+refused for good only where committed amounts leave too little; while only reservations do, the call waits.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from functools import partial
+from math import ceil
 from typing import Final
 
 from halfcard.problems import MAX_MESSAGE_BYTES, clipped
-from halfcard.quota.budget_messages import exceeded, uncountable
-from halfcard.quota.ledger import Amounts, Busy, Exceeded, Ledger, Shortage, shortages
+from halfcard.quota.budget_messages import contended, exceeded, uncountable
+from halfcard.quota.ledger import (
+    Amounts,
+    Busy,
+    Contended,
+    Crowded,
+    Exceeded,
+    Ledger,
+    Shortage,
+    create_reservation,
+    lasting_shortages,
+    shortages,
+)
 from kube.ledger.joint_reservation import LedgerCharge, NotReservedError, reserve_in_all
 
 from ..verdict import NoRoom, Verdict
@@ -30,7 +44,7 @@ class BudgetReservation:
         self._ledgers = ledgers
         self._refused = refused
 
-    async def __call__(self, write: Write, verdict: Verdict) -> Verdict:
+    async def __call__(self, write: Write, verdict: Verdict, until: float) -> Verdict:
         if not isinstance(write, PodCreate):
             return verdict
         if not self._ledgers.ready:
@@ -44,7 +58,9 @@ class BudgetReservation:
             return verdict._replace(no_room=never or self._never_fits(requests))
         if write.request.dry_run:
             return verdict._replace(no_room=never or await _dry_run(requests))
-        why = never or await _reserve(requests, meta.uid)
+        why = never or await _reserve(requests, meta.uid, until)
+        if why is not None and why.retry_s and meta.has_controller:
+            why = why._replace(retry_s=_RETRY_S)  # a worker of the controller does nothing else until then
         if why is not None and why.budget is not None:
             self._refused(why.budget, write.namespace, meta, why.message)
         return verdict._replace(no_room=why)
@@ -63,10 +79,11 @@ def _uncountable(requests: Sequence[ReservationRequest]) -> NoRoom | None:
     return NoRoom(clipped(text, MAX_MESSAGE_BYTES), budget=found[0][0]) if found else None
 
 
-async def _reserve(requests: Sequence[ReservationRequest], uid: str) -> NoRoom | None:
+async def _reserve(requests: Sequence[ReservationRequest], uid: str, until: float) -> NoRoom | None:
+    name = create_reservation(uid, secrets.token_hex(4))
     charges = [LedgerCharge(each.writer, each.entry, each.budget.uid, partial(_check_nodes, each)) for each in requests]
     try:
-        await reserve_in_all(uid, charges)
+        await reserve_in_all(name, charges, is_unique=True, until=until)
     except NotReservedError as refusal:
         return _no_room(requests[refusal.at :], refusal.why)
     return None
@@ -96,10 +113,10 @@ async def _check_nodes(request: ReservationRequest) -> None:
 
 
 def _least_short(ledger: Ledger, costs: Sequence[Amounts]) -> Sequence[Shortage]:
-    """Returns the shortages of the kind of node that lacks least, preferably one with a limit above 0; empty where
-    one has room.
+    """Returns the lasting shortages of the kind of node that lacks least, preferably one with a limit above 0; empty
+    where one may have room.
     """
-    short = [shortages(ledger, cost) for cost in costs]
+    short = [lasting_shortages(ledger, cost) for cost in costs]
     return min(short, key=_distance, default=())
 
 
@@ -108,9 +125,11 @@ def _distance(short: Sequence[Shortage]) -> tuple[bool, int]:
 
 
 def _no_room(requests: Sequence[ReservationRequest], why: Exceeded | Busy) -> NoRoom:
-    """Returns the refusal of the first ledger, together with the shortages of the ledgers after it."""
+    """Returns the refusal of the first ledger; if it is final, together with the shortages of the ledgers after it."""
     first, *others = requests
-    return _busy(first, why) if isinstance(why, Busy) else _full([(first, why), *_also_short(others)])
+    if isinstance(why, Busy | Contended):
+        return _try_again(first, why)
+    return _full([(first, why), *_also_short(others)])
 
 
 def _also_short(requests: Sequence[ReservationRequest]) -> list[tuple[ReservationRequest, Exceeded]]:
@@ -123,6 +142,10 @@ def _full(refused: Sequence[tuple[ReservationRequest, Exceeded]]) -> NoRoom:
     return NoRoom(clipped(text, MAX_MESSAGE_BYTES), budget=refused[0][0].budget)
 
 
-def _busy(each: ReservationRequest, busy: Busy) -> NoRoom:
-    text = f"{each.budget.kind} {each.budget.title} cannot be checked now: {busy}; try again"
-    return NoRoom(clipped(text, MAX_MESSAGE_BYTES), _RETRY_S)
+def _try_again(each: ReservationRequest, why: Contended | Busy) -> NoRoom:
+    retry_s = ceil(each.writer.retry_s(each.entry)) if isinstance(why, Contended | Crowded) else _RETRY_S
+    if isinstance(why, Contended):
+        text = contended(each.budget.title, why.shortages, retry_s)
+    else:
+        text = f"{each.budget.kind} {each.budget.title} cannot be checked now: {why}; try again"
+    return NoRoom(clipped(text, MAX_MESSAGE_BYTES), retry_s)

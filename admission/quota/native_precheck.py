@@ -33,7 +33,7 @@ class NativePrecheck:
         self._refused = refused
         self._units = units(policy.dialects, policy.derived)
 
-    async def __call__(self, write: Write, verdict: Verdict) -> Verdict:
+    async def __call__(self, write: Write, verdict: Verdict, _until: float) -> Verdict:
         known = self._known.of(write.namespace)
         if not known or not _may_be_charged(write):
             return verdict

@@ -18,7 +18,7 @@ class QueueGate:
     def __init__(self, ledgers: BudgetLedgers) -> None:
         self._ledgers = ledgers
 
-    async def __call__(self, write: Write, verdict: Verdict) -> Verdict:
+    async def __call__(self, write: Write, verdict: Verdict, _until: float) -> Verdict:
         if not isinstance(write, PodCreate) or not self._ledgers.ready or not self._ledgers.may_gate(write.namespace):
             return verdict
         pod = write.pod

@@ -30,7 +30,7 @@ class WorkloadHints:
     def __init__(self, ledgers: BudgetLedgers) -> None:
         self._ledgers = ledgers
 
-    async def __call__(self, write: Write, verdict: Verdict) -> Verdict:
+    async def __call__(self, write: Write, verdict: Verdict, _until: float) -> Verdict:
         """Checks a new workload only: the pods of a stored one are charged already."""
         if not isinstance(write, WorkloadWrite) or not write.is_new or write.kind not in _COUNTS:
             return verdict

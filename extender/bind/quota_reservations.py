@@ -12,7 +12,7 @@ from typing import Final
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.quota.budget_messages import exceeded
 from halfcard.quota.budgets import Budget
-from halfcard.quota.ledger import USAGE_UNKNOWN, Busy, Entry, Exceeded, bind_reservation, is_bind_reservation, pod_uid
+from halfcard.quota.ledger import Busy, Entry, Exceeded, Uncounted, bind_reservation, is_bind_reservation, pod_uid
 from halfcard.quota.pod_location import PodLocation
 from kube.ledger.joint_reservation import LedgerCharge, NotReservedError, Reservation, reserve_in_all
 from kube.ledger.ledger_store import LedgerStore, WatchedLedger
@@ -22,7 +22,7 @@ from kube.ledger.ledger_writers import LedgerWriters
 from ..quota_limits import UNLIMITED, BudgetUsage, QuotaLimits
 
 BudgetsOf = Callable[[str], Sequence[Budget]]
-"""Returns the budgets that apply to a namespace, in the order of their ledgers."""
+"""Returns the budgets that apply to a namespace, in the order in which ledgers are written."""
 
 
 class NoBudgetError(Exception):
@@ -110,7 +110,7 @@ class QuotaReservations:
     def _counted(self, budget: Budget) -> BudgetUsage:
         ledger = self._writers.of(budget).known()
         if ledger is None or not ledger.is_ready or ledger.quota_uid != budget.uid:
-            raise NoBudgetError(_sentence(budget, Busy(USAGE_UNKNOWN)))
+            raise NoBudgetError(_sentence(budget, Uncounted()))
         return BudgetUsage(budget, ledger)
 
 

@@ -25,6 +25,12 @@ def exceeded(title: str, shortages: Iterable[Shortage]) -> str:
     return clipped(f"exceeded quota: {title}, {', '.join(sums)} ({needed})", MAX_MESSAGE_BYTES)
 
 
+def contended(title: str, shortages: Iterable[Shortage], retry_s: int) -> str:
+    """Describes a budget of which pods that are not stored yet take the rest."""
+    why = f"pods that are about to be stored take the rest; try again in {retry_s} s"
+    return clipped(f"{exceeded(title, shortages)}: {why}", MAX_MESSAGE_BYTES)
+
+
 def uncountable(title: str, what: str) -> str:
     """Explains why a budget refuses a pod whose use of a limited amount is unknown."""
     return f"quota {title} limits {what}, and this pod's depends on its card; request {_KNOWN[what]}, or whole cards"

@@ -9,12 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from math import inf
 from operator import eq
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from .. import names
+from ..claims import CARDS, CORES, MEMORY, SHARES, WHOLE_CARD
 from ..problems import printable
 from .amount_key import AmountKey
 from .gpu_quota import Borrowing, Exemption, GpuQuota, Hard, Labels, Namespaces
@@ -27,6 +29,8 @@ _OWN, _SHARED = f"{names.GPU_QUOTA.lower()}.", f"{names.CLUSTER_GPU_QUOTA.lower(
 _MAPPED: Final = f"{names.GPU_QUOTA_MAP}map."
 _DEFAULT: Final = f"default{_OWN}"
 LEDGER_PREFIXES: Final = (_OWN, _SHARED, _MAPPED, _DEFAULT)
+
+_OF_A_CARD: Final[Mapping[str, int]] = {CARDS: 1, SHARES: 4, CORES: WHOLE_CARD, MEMORY: 16 * 1024}
 
 _OF_ONE: Final = "/"
 """Between the uid of an object and the namespace, where it is a budget for each of several."""
@@ -90,6 +94,11 @@ class Budget(NamedTuple):
         if self.is_mapped:
             return "ConfigMap"
         return names.CLUSTER_GPU_QUOTA if self.is_default or not self.namespace else names.GPU_QUOTA
+
+    @property
+    def cards(self) -> float:
+        """The number of ordinary cards that it allows, roughly; infinite where it limits no total."""
+        return min((hard / _OF_A_CARD[key] for key, hard in self.hard.items() if key in _OF_A_CARD), default=inf)
 
     @property
     def reference(self) -> dict[str, str]:
@@ -224,7 +233,9 @@ def _places(allowed: Mapping[str, Hard], key_of: Callable[[str, str], str]) -> I
 
 
 def covering(budgets: Iterable[Budget], namespace: str, labels: Labels) -> tuple[Budget, ...]:
-    """Returns the budgets of a namespace in the order in which ledgers are written, so that two pods never deadlock."""
+    """Returns the budgets of a namespace in the order in which ledgers are written, so that two pods never deadlock:
+    where few pods fit, the others wait in the first ledger, and hold nothing in the larger ones.
+    """
     found = [each for each in budgets if each.covers(namespace, labels)]
     has_own = any(each.namespace for each in found)
     chosen = [
@@ -232,7 +243,7 @@ def covering(budgets: Iterable[Budget], namespace: str, labels: Labels) -> tuple
         for each in found
         if not each.is_default or not has_own
     ]
-    return tuple(sorted(chosen, key=lambda each: each.ledger))
+    return tuple(sorted(chosen, key=lambda each: (each.cards, each.ledger)))
 
 
 def expand_defaults(budgets: Sequence[Budget], namespaces: Mapping[str, Labels]) -> list[Budget]:

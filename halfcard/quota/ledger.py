@@ -28,7 +28,7 @@ MAX_LABEL_VALUES: Final = 5000
 
 USAGE_UNKNOWN: Final = "quota usage is still being initialised"
 
-_AT: Final = "@"
+_BIND, _CREATE = "@", "#"
 
 
 class Entry(NamedTuple):
@@ -45,7 +45,8 @@ class Ledger(NamedTuple):
     is_ready: whether a leader has counted all pods; before that nothing can be reserved.
     epoch: raised by each new leader; a leader writes only in its own epoch.
     committed: the charge of all stored pods.
-    reservations: by the uid of a pod that may still be stored, or the `bind_reservation` of one being bound.
+    reservations: by the `create_reservation` of a pod that may still be stored, the uid of one whose gate is being
+        removed, or the `bind_reservation` of one being bound.
     late: the uids of stored pods that bypassed the ledger, while it is exceeded.
     quota_uid: another quota of the same name starts with an empty ledger.
     lent: parts of the limits, by the name of the borrowing ledger.
@@ -84,8 +85,23 @@ class Exceeded(Exception):
         self.shortages = tuple(shortages)
 
 
+class Contended(Exceeded):
+    """The charge does not fit now, and only because of reservations: it may fit once they are settled."""
+
+
 class Busy(Exception):
     """The answer is not known yet, and the same call may be repeated; the text is the reason, for messages."""
+
+
+class Crowded(Busy):
+    """There are too many open reservations for one more."""
+
+
+class Uncounted(Busy):
+    """No leader has counted the pods yet."""
+
+    def __init__(self) -> None:
+        super().__init__(USAGE_UNKNOWN)
 
 
 class LostLeadership(Exception):
@@ -119,6 +135,11 @@ def excess(ledger: Ledger) -> dict[str, int]:
 def shortages(ledger: Ledger, charge: Amounts) -> list[Shortage]:
     """Returns what is missing for this charge; empty where it fits."""
     return _shortages(allowed(ledger), charge, used(ledger))
+
+
+def lasting_shortages(ledger: Ledger, charge: Amounts) -> list[Shortage]:
+    """Returns what is missing for this charge even if every reservation is released."""
+    return _shortages(allowed(ledger), charge, ledger.committed)
 
 
 def _shortages(limits: Amounts, charge: Amounts, usage: Amounts) -> list[Shortage]:
@@ -159,7 +180,8 @@ class ReservationBatch:
         """Reserves a charge; returns whether the reservation is new.
 
         Raises:
-            Exceeded: the charge does not fit; certain where the ledger was read after the call began.
+            Exceeded: the committed amounts leave too little; certain where the ledger was read after the call began.
+            Contended: other reservations take the rest.
             Busy: the call may succeed later.
         """
         if uid in self._reservations:
@@ -176,9 +198,10 @@ class ReservationBatch:
         if uid in self._reservations:
             return
         if not self._before.is_ready:
-            raise Busy(USAGE_UNKNOWN)
+            raise Uncounted
         if short := _shortages(self._allowed, entry.charge, self._used):
-            raise Exceeded(short)
+            lasts = _shortages(self._allowed, entry.charge, self._before.committed)
+            raise Exceeded(short) if lasts else Contended(short)
         self._check_number(entry.namespace)
         self._check_label_values(entry.charge)
 
@@ -192,9 +215,9 @@ class ReservationBatch:
 
     def _check_number(self, namespace: str) -> None:
         if (count := self._of_namespace[namespace]) >= self._max_of_namespace:
-            raise Busy(f"{count} pods of namespace {namespace} are about to be stored, which is the limit")
+            raise Crowded(f"{count} pods of namespace {namespace} are about to be stored, which is the limit")
         if (count := len(self._reservations)) >= MAX_RESERVATIONS:
-            raise Busy(f"{count} pods are about to be stored, which is the limit")
+            raise Crowded(f"{count} pods are about to be stored, which is the limit")
 
     def _check_label_values(self, charge: Amounts) -> None:
         if len(self._label_values) >= MAX_LABEL_VALUES and not _label_values(charge) <= self._label_values:
@@ -212,17 +235,22 @@ def reserve(ledger: Ledger, uid: str, entry: Entry, max_of_namespace: int = MAX_
     return batch.ledger
 
 
+def create_reservation(uid: str, call: str) -> str:
+    """Names the reservations of one call of the webhook: no other call relies on them."""
+    return f"{uid}{_CREATE}{call}"
+
+
 def bind_reservation(uid: str, attempt: str) -> str:
     """Names the reservation of one attempt to bind a pod."""
-    return f"{uid}{_AT}{attempt}"
+    return f"{uid}{_BIND}{attempt}"
 
 
 def pod_uid(reservation: str) -> str:
-    return reservation.partition(_AT)[0]
+    return reservation.partition(_CREATE)[0].partition(_BIND)[0]
 
 
 def is_bind_reservation(reservation: str) -> bool:
-    return _AT in reservation
+    return _BIND in reservation
 
 
 # --- the leader -------------------------------------------------------------------------------------------------------
@@ -262,7 +290,8 @@ def commit(ledger: Ledger, epoch: int, pods: StoredPods) -> Ledger:
         raise LostLeadership
     left = without(ledger, settled(ledger, pods))
     after = left._replace(is_ready=True, committed=dict(pods.total))  # a copy: the total changes later
-    late = pods.live.keys() & (ledger.late | {*pods.unreserved} - ledger.reservations.keys())
+    reserved = {pod_uid(name) for name in ledger.reservations if not is_bind_reservation(name)}
+    late = pods.live.keys() & (ledger.late | {*pods.unreserved} - reserved)
     return after._replace(late=frozenset(late if excess(after) else ()))
 
 

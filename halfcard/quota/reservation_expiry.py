@@ -10,10 +10,28 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
+from .ledger import Amounts, Ledger, shortages, without
+
 OLD_S: Final = 45.0
 APART_S: Final = 10.0
 STEP_S: Final = 5.0
 """Two successful reads advance the age by at most this: between them the API server may have been unavailable."""
+
+CERTAIN_S: Final = 65.0
+"""By then a reservation is settled while the API server works: `OLD_S`, `APART_S`, and three looks of the leader."""
+
+IN_CALL_S: Final = 3.0
+"""Longer than a call keeps a reservation that it then releases, or that is committed, if nothing is lost."""
+
+
+def settled_in_s(ledger: Ledger, charge: Amounts, ages: Mapping[str, float]) -> float:
+    """Returns when a charge that does not fit will fit, or certainly does not: soon if only reservations of calls in
+    progress are in the way. Reservations without an age are new.
+    """
+    old = {name: age for name in ledger.reservations if (age := ages.get(name, 0.0)) >= IN_CALL_S}
+    if shortages(without(ledger, ledger.reservations.keys() - old), charge):
+        return max(CERTAIN_S - min(old.values(), default=CERTAIN_S), IN_CALL_S)
+    return IN_CALL_S
 
 
 class OpenReservations(NamedTuple):

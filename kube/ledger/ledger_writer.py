@@ -1,7 +1,7 @@
 """Reserves in one ledger for many callers: all calls that arrive during a write share the next write.
 
 Invariant: no call is admitted before the write with its reservation is stored, and none is refused on the basis of a
-read that began before the call.
+read that began before the call. A call that waits for other reservations is tried again after each change.
 """
 
 from __future__ import annotations
@@ -10,64 +10,46 @@ import asyncio
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Final
 
 from halfcard.quota.ledger import (
     MAX_RESERVATIONS_OF_NAMESPACE,
-    USAGE_UNKNOWN,
     Amounts,
     Busy,
     Entry,
-    Exceeded,
     Ledger,
-    ReservationBatch,
     Shortage,
+    Uncounted,
+    lasting_shortages,
     reserve,
     shortages,
-    without,
 )
+from halfcard.quota.reservation_expiry import settled_in_s
 
 from ..api.calls import NoAnswerError
 from .ledger_store import LedgerError, LedgerStore, StoredLedger, WatchedLedger, is_newer
+from .reservation_attempts import ReservationAttempt, Results, apply, check_owner, unanswered
 from .write_rotation import WriteRotation
 
 PATIENCE_S: Final = 3.0
-"""The API server waits 5 s for a webhook, and the answer must still travel."""
+"""For calls without a deadline of their own."""
 
 _CALL_S: Final = 2.0
 _RETRY_S: Final = 0.02
 """Pause after a call without an answer, or after another writer was faster."""
 
+_LOOK_EVERY_S: Final = 0.5
+"""Calls that wait read the ledger so often where no watch reports a change."""
+
+_PAUSE_S: Final = 0.05
+"""Between two rounds only for calls that wait: each costs a decision for all of them."""
+
+_MOST_FAILURES: Final = 30
+"""In a row: then reservations that cannot be released are left to expire."""
+
+_LONGEST_RETRY_S: Final = 2.0
+
 Clock = Callable[[], float]
-
-
-@dataclass(slots=True, eq=False)
-class ReservationAttempt:
-    """One call that waits for its reservation.
-
-    Attributes:
-        quota_uid: the uid of the quota that the ledger must belong to.
-        started: when the call began, by our own clock.
-        outcome: whether this call made the reservation, so that it may release it.
-        is_unsure: whether a write without an answer may have stored the reservation.
-    """
-
-    uid: str
-    entry: Entry
-    quota_uid: str
-    started: float
-    outcome: asyncio.Future[bool]
-    is_unsure: bool = False
-
-
-@dataclass(slots=True)
-class _Results:
-    """The results of the attempts, valid once `ledger` is written."""
-
-    ledger: Ledger
-    reserved: list[tuple[ReservationAttempt, bool]] = field(default_factory=list)
-    refused: list[tuple[ReservationAttempt, Exceeded | Busy]] = field(default_factory=list)
 
 
 class LedgerWriter:
@@ -85,6 +67,9 @@ class LedgerWriter:
         self._name = name
         self._clock = clock
         self._waiting: list[ReservationAttempt] = []
+        self._blocked: list[ReservationAttempt] = []  # by other reservations
+        self._failures = 0
+        self._first_seen: dict[str, float] = {}
         self._to_release: set[str] = set()
         self._stored: StoredLedger | None = None
         self._outdated: StoredLedger | None = None  # another writer has replaced this version, or may have
@@ -92,19 +77,30 @@ class LedgerWriter:
         self._read_at = 0.0
         self._rotation = WriteRotation(secrets.token_hex(4))
         self._changed = asyncio.Event()
+        self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    async def reserve(self, uid: str, entry: Entry, quota_uid: str) -> bool:
-        """Reserves the charge of a pod; returns whether this call made the reservation, which may have existed before.
+    async def reserve(
+        self, name: str, entry: Entry, quota_uid: str, until: float | None = None, *, waits: bool = False
+    ) -> bool:
+        """Reserves a charge under a name; returns whether this call made the reservation, or found it.
+
+        It lasts `until` a time of the event loop at most, and `waits` so long while the ledger is not counted, or only
+        other reservations are in the way. After any failure the reservation may be stored all the same.
 
         Raises:
             Exceeded: the charge does not fit.
             Busy: no certain answer was possible in time.
         """
-        outcome: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.append(ReservationAttempt(uid, entry, quota_uid, self._clock(), outcome))
+        loop = asyncio.get_running_loop()
+        attempt = ReservationAttempt(name, entry, quota_uid, self._clock(), waits, loop.create_future())
+        self._waiting.append(attempt)
         self._work()
-        return await outcome
+        try:
+            async with asyncio.timeout_at(loop.time() + PATIENCE_S if until is None else until):
+                return await attempt.outcome
+        except TimeoutError:
+            raise attempt.obstacle or Busy("quota is under heavy load") from None
 
     def ledger_changed(self, watched: WatchedLedger | None) -> None:
         """Records a change of the ledger, by any writer."""
@@ -113,6 +109,7 @@ class LedgerWriter:
             if watched.writer:
                 self._rotation.record_write(watched.writer, self._clock())
             self._changed.set()
+            self._woken.set()
 
     def release(self, uid: str) -> None:
         """Releases a reservation with the next write; if that fails, the reservation expires."""
@@ -122,7 +119,7 @@ class LedgerWriter:
     async def check(self, entry: Entry, quota_uid: str) -> None:
         """Raises like `reserve`, and writes nothing."""
         ledger = await self.read()
-        _check_owner(ledger, quota_uid)
+        check_owner(ledger, quota_uid)
         reserve(ledger, "", entry, self._max_of_namespace)
 
     def known(self) -> Ledger | None:
@@ -142,32 +139,61 @@ class LedgerWriter:
         return shortages(self.known() or await self.read(), charge)
 
     def last_shortages(self, entry: Entry) -> list[Shortage]:
-        """Returns the shortages by the last read, for callers that another ledger refuses anyway."""
-        return [] if self._stored is None else shortages(self._stored.ledger, entry.charge)
+        """Returns the lasting shortages by the known ledger, for callers that another ledger refuses anyway."""
+        known = self.known()
+        return [] if known is None else lasting_shortages(known, entry.charge)
+
+    def retry_s(self, entry: Entry) -> float:
+        """Returns after how long a charge that other reservations leave no room for may be tried again."""
+        known, now = self.known(), self._clock()
+        if known is None:
+            return _LOOK_EVERY_S
+        return settled_in_s(known, entry.charge, {name: now - at for name, at in self._first_seen.items()})
 
     # --- rounds -------------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
+        self._woken.set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._rounds(), name="write a ledger")
 
     async def _rounds(self) -> None:
-        while self._waiting or self._to_release:
+        while self._waiting or self._to_release or self._blocked:
+            if not self._waiting and not self._to_release:
+                await self._wait_until_woken()
+                continue
             await self._wait_for_turn()
-            attempts, self._waiting = self._waiting, []
-            attempts = [each for each in attempts if not each.outcome.done() and not self._is_late(each)]
+            attempts = unanswered([*self._blocked, *self._waiting])
+            self._waiting, self._blocked = [], []
             try:
                 left = await self._round(attempts)
+                self._failures = 0
+            except Uncounted as why:
+                left = self._without_ledger(attempts, why)
             except (NoAnswerError, LedgerError) as error:
                 self._outdated = self._stored
                 left = self._after_failure(attempts, error)
-                await asyncio.sleep(_RETRY_S)
+                await asyncio.sleep(_RETRY_S if left or self._waiting else self._longer_retry_s())
             except Exception as bug:  # noqa: BLE001  (all callers get it, or they would wait for ever)
                 self._outdated, left = self._stored, []
                 self._to_release.clear()  # these reservations expire; a retry might fail for ever
                 for attempt in attempts:
-                    _fail(attempt, bug)
+                    attempt.fail(bug)
             self._waiting = left + self._waiting
+
+    async def _wait_until_woken(self) -> None:
+        """Waits for a change, a call or a release; after a while without any, the next round reads the ledger."""
+        try:
+            async with asyncio.timeout(_LOOK_EVERY_S):
+                await self._woken.wait()
+                self._woken.clear()
+        except TimeoutError:
+            self._outdated = self._newest()
+        await asyncio.sleep(_PAUSE_S)
+        self._waiting, self._blocked = unanswered(self._blocked) + self._waiting, []
+
+    def _longer_retry_s(self) -> float:
+        return min(_RETRY_S * 2.0**self._failures, _LONGEST_RETRY_S)
 
     async def _wait_for_turn(self) -> None:
         """Waits for our turn, which comes early once the replica before us has written. All calls that arrive
@@ -183,52 +209,51 @@ class LedgerWriter:
             async with asyncio.timeout(within_s):
                 await self._changed.wait()
 
-    def _is_late(self, attempt: ReservationAttempt) -> bool:
-        late = self._clock() - attempt.started > PATIENCE_S
-        if late:
-            _fail(attempt, Busy("quota is under heavy load"))
-        return late
+    def _without_ledger(self, attempts: list[ReservationAttempt], why: Uncounted) -> list[ReservationAttempt]:
+        """Handles a missing ledger, which the leader creates; returns no attempts to retry at once."""
+        self._outdated = self._stored
+        self._to_release.clear()
+        for attempt in attempts:
+            attempt.refuse(why)
+        self._blocked = unanswered(attempts)
+        return []
 
     def _after_failure(self, attempts: list[ReservationAttempt], error: Exception) -> list[ReservationAttempt]:
         """Handles a failed write, returns the attempts to retry. The write may be stored, so a reservation that is
         found later is not known to be made by the call.
         """
-        self._to_release.clear()
+        self._failures += 1
+        if self._failures > _MOST_FAILURES:
+            self._to_release.clear()
         for attempt in attempts:
             attempt.is_unsure = True
             if isinstance(error, LedgerError):
-                _fail(attempt, Busy(str(error)))
-        return [each for each in attempts if not each.outcome.done()]
+                attempt.fail(Busy(str(error)))
+        return unanswered(attempts)
 
     async def _round(self, attempts: list[ReservationAttempt]) -> list[ReservationAttempt]:
-        """Makes one write for these attempts; returns those that must be tried again."""
+        """Makes one write for these attempts; returns those that must be tried again at once."""
         stored = self._replaceable() or await self._read()
         self._to_release &= stored.ledger.reservations.keys()
         results = self._apply(stored.ledger, attempts)
         if any(attempt.started > self._read_at for attempt, _ in results.refused):
             stored = await self._read()
             results = self._apply(stored.ledger, attempts)
+        self._note_ages(stored.ledger)
         if results.ledger is not stored.ledger and not await self._write(results.ledger, stored):
             if self._replaceable() is None:
                 await self._wait_for_change(_RETRY_S)  # a watch brings the faster writer's version cheaper than a read
-            return [each for each in attempts if not each.outcome.done()]
-        _answer(results)
+            return unanswered(attempts)
+        results.answer()
+        self._blocked = unanswered(attempts)
         return []
 
-    def _apply(self, ledger: Ledger, attempts: list[ReservationAttempt]) -> _Results:
-        if self._to_release:
-            ledger = without(ledger, self._to_release)
-        results, batch = _Results(ledger), ReservationBatch(ledger, self._max_of_namespace)
-        for attempt in attempts:
-            try:
-                _check_owner(ledger, attempt.quota_uid)
-                is_new = batch.reserve(attempt.uid, attempt.entry)
-            except (Exceeded, Busy) as why:
-                results.refused.append((attempt, why))
-            else:
-                results.reserved.append((attempt, is_new and not attempt.is_unsure))
-        results.ledger = batch.ledger
-        return results
+    def _apply(self, ledger: Ledger, attempts: list[ReservationAttempt]) -> Results:
+        return apply(ledger, self._to_release, attempts, self._max_of_namespace)
+
+    def _note_ages(self, ledger: Ledger) -> None:
+        now = self._clock()
+        self._first_seen = {name: self._first_seen.get(name, now) for name in ledger.reservations}
 
     def _replaceable(self) -> StoredLedger | None:
         """Returns the version to replace. A watched version is enough for that, but a refusal needs its own read."""
@@ -252,7 +277,7 @@ class LedgerWriter:
         began = self._clock()
         stored = await self._ledgers.read(self._name, _CALL_S)
         if stored is None:
-            raise LedgerError(USAGE_UNKNOWN)
+            raise Uncounted
         self._remember(stored)
         self._read_at = began
         return stored
@@ -270,22 +295,3 @@ class LedgerWriter:
         self._read_at = began
         self._to_release -= released
         return True
-
-
-def _check_owner(ledger: Ledger, quota_uid: str) -> None:
-    """Raises Busy for the ledger of another quota of the same name, which its leader has not taken over yet."""
-    if ledger.quota_uid != quota_uid:
-        raise Busy(USAGE_UNKNOWN)
-
-
-def _answer(results: _Results) -> None:
-    for attempt, is_own in results.reserved:
-        if not attempt.outcome.done():  # its caller may be cancelled
-            attempt.outcome.set_result(is_own)
-    for attempt, why in results.refused:
-        _fail(attempt, why)
-
-
-def _fail(attempt: ReservationAttempt, why: Exception) -> None:
-    if not attempt.outcome.done():
-        attempt.outcome.set_exception(why)

@@ -116,7 +116,7 @@ class BudgetSource:
         return [*written, *self.map.budgets]
 
     def of(self, namespace: str) -> tuple[Budget, ...]:
-        """Returns the budgets of a namespace, in the order of their ledgers."""
+        """Returns the budgets of a namespace, in the order in which ledgers are written."""
         found = self._concerning.get(namespace)
         if found is None:
             found = covering(self._written(), namespace, self._labels.get(namespace, {}))

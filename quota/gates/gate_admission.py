@@ -46,7 +46,7 @@ class GateAdmission:
     """Created on the event loop.
 
     Attributes:
-        budgets_of: the budgets of a namespace, in the order of their ledgers.
+        budgets_of: the budgets of a namespace, in the order in which ledgers are written.
         writer_of: the writer of a ledger.
     """
 

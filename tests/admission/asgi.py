@@ -36,6 +36,12 @@ def hung_up(app: ASGIApp, path: str) -> Answer:
     return asyncio.run(_ask(app, _scope(path, "POST", (JSON,), b""), _messages([b"{", ConnectionError])))
 
 
+def hung_up_after(app: ASGIApp, path: str, body: bytes) -> Answer:
+    """Sends all, then disconnects instead of waiting for the answer; returns what would have been sent."""
+    messages = [{"type": "http.request", "body": body, "more_body": False}, {"type": "http.disconnect"}]
+    return asyncio.run(_ask(app, _scope(path, "POST", (JSON,), b"timeout=5s"), iter(messages)))
+
+
 def _scope(path: str, method: str, headers: Iterable[tuple[str, str]], query: bytes) -> dict[str, Any]:
     return {
         "type": "http",

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 import itertools
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,14 +16,17 @@ from prometheus_client import CollectorRegistry
 
 from admission.endpoint import admission_app
 from admission.entry.body_bounds import MAX_BODY_BYTES
+from admission.gates import Gate
 from admission.metrics import WebhookMetrics
 from admission.policy import AdmissionPolicy
+from admission.verdict import ALLOWED, Verdict
+from admission.writes import Write
 from halfcard import names
 from halfcard.cluster_view import NOTHING_KNOWN, ClusterView
 from serving.log import Log
 from tests.builders import Json, gpu, pod_of
 
-from .asgi import JSON, Answer, ask, hung_up
+from .asgi import JSON, Answer, ask, hung_up, hung_up_after
 from .judging import CORE
 from .test_wire import BROKEN, review
 
@@ -41,13 +46,18 @@ class Webhook:
     """The real application, with its log and its metrics."""
 
     cluster: Any = known
+    gates: Mapping[str, Gate] = field(default_factory=dict)
     said: io.StringIO = field(default_factory=io.StringIO)
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
 
     def __post_init__(self) -> None:
         self.log = Log(stream=self.said)
         self.app = admission_app(
-            policy=AdmissionPolicy(), cluster=self.cluster, metrics=WebhookMetrics(self.registry), log=self.log
+            policy=AdmissionPolicy(),
+            cluster=self.cluster,
+            metrics=WebhookMetrics(self.registry),
+            log=self.log,
+            gates=self.gates,
         )
 
     def ask(self, body: Any, path: str = PODS, **request: Any) -> Answer:
@@ -105,6 +115,28 @@ def test_every_path_refuses_a_wrong_object(webhook: Webhook, path: str, kind: st
     response = json.loads(answer.body)["response"]
     assert (answer.status, response["allowed"], response["status"]["code"]) == (200, False, 403)
     assert (webhook.lines()[0]["webhook"], webhook.lines()[0]["allowed"]) == (path, False)
+
+
+async def cancelled_gate(_write: Write, _verdict: Verdict, until: float) -> Verdict:
+    async with asyncio.timeout_at(until):
+        await asyncio.Event().wait()
+    return ALLOWED
+
+
+def test_a_gate_is_cancelled_when_the_caller_hangs_up_before_the_answer() -> None:
+    answer = hung_up_after(Webhook(gates={PODS: cancelled_gate}).app, PODS, body())
+    assert answer.status == 400 and b"disconnected before the answer" in answer.body
+
+
+def test_a_gate_may_wait_for_most_of_the_time_that_the_api_server_waits() -> None:
+    left: list[float] = []
+
+    async def gate(_write: Write, verdict: Verdict, until: float) -> Verdict:
+        left.append(until - asyncio.get_running_loop().time())
+        return verdict
+
+    Webhook(gates={PODS: gate}).ask(body(), query=b"timeout=5s")
+    assert left == [pytest.approx(4.0, abs=0.5)]
 
 
 # --- the caller's mistakes ----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
@@ -21,7 +22,7 @@ from halfcard import names
 from halfcard.cluster_view import NOTHING_KNOWN
 from halfcard.pod.spec import PodMetadata
 from halfcard.quota.budgets import Budget
-from halfcard.quota.ledger import Amounts, Ledger, StoredPods, commit
+from halfcard.quota.ledger import Amounts, Ledger, StoredPods, commit, pod_uid, sum_of
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from kube.ledger.ledger_store import LedgerStore
@@ -29,6 +30,7 @@ from kube.quota.budget_source import BudgetSource
 from tests.builders import Json, container, gpu, pod_of
 from tests.halfcard.quota.test_budgets import budget, own
 from tests.kube.ledger_server import LedgerServer, serving_ledgers
+from tests.waiting import until
 
 from ..judging import POLICY
 
@@ -54,6 +56,7 @@ class Site:
     server: LedgerServer
     budgets: Budgets
     ledgers: BudgetLedgers
+    patience_s: float = 10.0
     reported: list[str] = field(default_factory=list)
 
     async def reserve(self, obj: Json, **more: Any) -> str:
@@ -63,10 +66,18 @@ class Site:
     async def ask(self, gate: Gate, obj: Json, *, kind: str = "Pod", old: Json | None = None, **more: Any) -> Verdict:
         usual = {"operation": "CREATE" if old is None else "UPDATE", "namespace": "team", "old_object": old}
         write = decode_write(ReviewRequest("1", kind=ObjectKind(kind), object=obj, **(usual | more)), POLICY)
-        return ALLOWED if write is None else await gate(write, ALLOWED)
+        deadline = asyncio.get_running_loop().time() + self.patience_s
+        return ALLOWED if write is None else await gate(write, ALLOWED, deadline)
 
     def charges(self) -> list[Amounts]:
         return [each.charge for each in self.server.ledger(BUDGET.ledger).reservations.values()]
+
+    def store(self) -> None:
+        """Stores the pods of all reservations, as the leader counts them."""
+        ledger = self.server.ledger(BUDGET.ledger)
+        live = {pod_uid(name): entry for name, entry in ledger.reservations.items()}
+        total = sum_of(entry.charge for entry in live.values())
+        self.server.put(BUDGET.ledger, commit(ledger, 0, StoredPods(live, total)))
 
     def _refused(self, quota: RefusingQuota, namespace: str, pod: PodMetadata, _message: str) -> None:
         self.reported.append(f"{quota.title}: {namespace}/{pod.title}")
@@ -91,10 +102,42 @@ def named(obj: Json, uid: str) -> Json:
 async def test_a_new_pod_reserves_its_charge_until_the_budget_is_exhausted(site: Site) -> None:
     assert await site.reserve(named(pod_of(gpu("60")), "a")) == ""
     assert [each["cores"] for each in site.charges()] == [60]
+    site.store()
     refused = await site.reserve(named(pod_of(gpu("50")), "b"))
     assert "exceeded quota: team/gpu, requested: cores=50, used: cores=60, limited: cores=100" in refused
-    assert len(site.charges()) == 1
+    assert site.charges() == []
     assert site.reported == ["team/gpu: team/train"]
+
+
+async def test_a_pod_waits_while_only_a_reservation_is_in_the_way(site: Site) -> None:
+    assert await site.reserve(named(pod_of(gpu("60")), "a")) == ""
+    waiting = asyncio.create_task(site.reserve(named(pod_of(gpu("50")), "b")))
+    await until(lambda: site.server.calls[-1] == "GET", what="the read before a refusal")
+    site.server.put(BUDGET.ledger, site.server.ledger(BUDGET.ledger)._replace(reservations={}))
+    site.ledgers.update(BUDGET.ledger, site.server.seen(BUDGET.ledger))
+    assert await waiting == ""
+    assert [each["cores"] for each in site.charges()] == [50]
+
+
+async def test_a_pod_that_waited_in_vain_for_a_reservation_may_be_created_again(site: Site) -> None:
+    assert await site.reserve(named(pod_of(gpu("60")), "a")) == ""
+    site.patience_s = 0.1
+    no_room = (await site.ask(BudgetReservation(site.ledgers, site._refused), pod_of(gpu("50")))).no_room
+    assert no_room is not None and (no_room.retry_s, no_room.code) == (3, "busy")
+    assert no_room.message.endswith("pods that are about to be stored take the rest; try again in 3 s")
+    assert site.reported == []
+    dry = await site.ask(BudgetReservation(site.ledgers, site._refused), pod_of(gpu("50")), dry_run=True)
+    assert dry.no_room == no_room
+
+
+async def test_a_controller_is_asked_to_try_again_soon_since_a_worker_of_it_waits_until_then(site: Site) -> None:
+    assert await site.reserve(named(pod_of(gpu("60")), "a")) == ""
+    site.patience_s = 0.1
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j", "controller": True}
+    owned = pod_of(gpu("50"))
+    owned["metadata"]["ownerReferences"] = [owner]
+    no_room = (await site.ask(BudgetReservation(site.ledgers, site._refused), owned)).no_room
+    assert no_room is not None and no_room.retry_s == 1
 
 
 async def test_a_dry_run_gets_the_same_answer_and_changes_nothing(site: Site) -> None:

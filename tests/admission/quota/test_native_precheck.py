@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from math import inf
 from typing import Any, Final
 
 import pytest
@@ -53,7 +54,7 @@ class Site:
             "old_object": old,
         }
         write = decode_write(ReviewRequest("1", **(usual | fields)), POLICY)
-        verdict = ALLOWED if write is None else await self.gate(write, ALLOWED)
+        verdict = ALLOWED if write is None else await self.gate(write, ALLOWED, inf)
         return "" if verdict.no_room is None else verdict.no_room.message
 
     def _refused(self, quota: RefusingQuota, namespace: str, pod: PodMetadata, message: str) -> None:
@@ -212,13 +213,13 @@ async def test_a_stored_pod_is_charged_by_another_quota_once_it_gets_a_deadline(
 async def test_no_gate_is_called_after_one_that_refuses() -> None:
     refusal, asked = Verdict(no_room=NoRoom("full")), []
 
-    async def refuses(_write: Write, _verdict: Verdict) -> Verdict:
+    async def refuses(_write: Write, _verdict: Verdict, _until: float) -> Verdict:
         asked.append("refuses")
         return refusal
 
-    async def passes(_write: Write, verdict: Verdict) -> Verdict:
+    async def passes(_write: Write, verdict: Verdict, _until: float) -> Verdict:
         asked.append("passes")
         return verdict
 
-    assert await in_turn(passes, refuses, passes)(PodCreate(ReviewRequest("1"), Pod()), ALLOWED) == refusal
+    assert await in_turn(passes, refuses, passes)(PodCreate(ReviewRequest("1"), Pod()), ALLOWED, inf) == refusal
     assert asked == ["passes", "refuses"]

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from halfcard.quota.ledger import (
     Busy,
+    Contended,
     Entry,
     Exceeded,
     Ledger,
@@ -82,7 +83,8 @@ class Storybook:
         try:
             self._ledgers[name] = reserve(self._ledgers[name], pod, entry)
         except Exceeded as full:
-            return "full: " + "; ".join(map(_shortage, full.shortages))
+            word = "contended" if isinstance(full, Contended) else "full"
+            return f"{word}: " + "; ".join(map(_shortage, full.shortages))
         except Busy as busy:
             return f"busy: {busy}"
         return self._state(name)

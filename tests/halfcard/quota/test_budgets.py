@@ -188,6 +188,12 @@ def test_ledgers_are_always_written_in_one_order() -> None:
     assert [each.title for each in covering(budgets, "other", {})] == ["all"]
 
 
+def test_the_ledger_of_the_smallest_quota_is_written_first() -> None:
+    hard: list[dict[str, Any]] = [{}, {"cores": 1600}, {"cores": 9000, "shares": 8}, {"cards": 4}, {"memory": "16Gi"}]
+    budgets = [budget(own({"hard": each}, f"q{at}")) for at, each in enumerate(hard)]
+    assert [each.name for each in covering(budgets, "team", {})] == ["q4", "q2", "q3", "q1", "q0"]
+
+
 ODD: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "memory": (own({"hard": {"memory": "lots"}}), "team/gpu limits nothing: spec.hard.memory: got 'lots'"),
     "cores": (own({"hard": {"cores": "many"}}), "Expected `int"),

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from halfcard.quota.reservation_expiry import APART_S, OLD_S, STEP_S, OpenReservations
+from halfcard.quota.ledger import Entry, Ledger
+from halfcard.quota.reservation_expiry import (
+    APART_S,
+    CERTAIN_S,
+    IN_CALL_S,
+    OLD_S,
+    STEP_S,
+    OpenReservations,
+    settled_in_s,
+)
 
 
 def reads(reservations: OpenReservations, *times: float, stored: Sequence[str] = ()) -> OpenReservations:
@@ -44,3 +53,23 @@ def test_time_without_answers_does_not_count(gap: float) -> None:
 
 def test_reservations_that_are_gone_have_no_age() -> None:
     assert reads(OpenReservations(), *OLD).read(OLD_S + 5.0, (), ()).seen_since == {}
+
+
+@pytest.mark.parametrize(
+    ("ages", "within_s"),
+    [
+        ({}, IN_CALL_S),
+        ({"young": 1.0, "old": 20.0}, IN_CALL_S),  # room for the charge once the young one is settled
+        ({"young": 4.0, "old": 20.0}, CERTAIN_S - 4.0),
+        ({"young": 90.0, "old": 90.0}, IN_CALL_S),  # the API server has not worked all the time
+    ],
+)
+def test_a_client_is_asked_to_wait_until_the_reservations_in_the_way_are_settled(
+    ages: dict[str, float], within_s: float
+) -> None:
+    reservations = {name: Entry("team", "pod", {"cores": 50}) for name in ("young", "old")}
+    assert settled_in_s(Ledger({"cores": 100}, reservations=reservations), {"cores": 30}, ages) == within_s
+
+
+def test_old_reservations_are_certainly_settled_when_they_have_expired() -> None:
+    assert CERTAIN_S >= OLD_S + APART_S

@@ -10,11 +10,25 @@ from typing import Final
 
 import pytest
 
-from halfcard.quota.ledger import Busy, Entry, Exceeded, Ledger, StoredPods, commit, take_over, used
+from halfcard.quota.ledger import (
+    MAX_RESERVATIONS_OF_NAMESPACE,
+    Busy,
+    Contended,
+    Crowded,
+    Entry,
+    Exceeded,
+    Ledger,
+    StoredPods,
+    commit,
+    take_over,
+    used,
+)
+from halfcard.quota.reservation_expiry import CERTAIN_S, IN_CALL_S
 from kube.api.calls import ApiCalls
 from kube.ledger.ledger_store import ConfigMapMetadata, LedgerStore, WatchedLedger, to_config_map
 from kube.ledger.ledger_writer import Clock, LedgerWriter
 from tests.kube.ledger_server import NAMESPACE, LedgerServer, serving_calls
+from tests.waiting import until
 
 NAME: Final = "gpuquota.team.gpu"
 OF: Final = "uid-of-the-quota"
@@ -187,6 +201,93 @@ async def test_a_check_reserves_nothing(scene: Scene) -> None:
     with pytest.raises(Exceeded):
         await scene.writer().check(entry(101), OF)
     assert scene.server.writes() == 0
+
+
+# --- waiting for other reservations -----------------------------------------------------------------------------------
+
+
+def soon(seconds: float = 60.0) -> float:
+    return asyncio.get_running_loop().time() + seconds
+
+
+async def test_calls_that_wait_get_what_this_replica_releases_in_their_order(scene: Scene) -> None:
+    writer = scene.writer()
+    await writer.reserve("u", entry(100), OF)
+    waiting = [asyncio.create_task(writer.reserve(name, entry(60), OF, soon(), waits=True)) for name in ("v", "w")]
+    await until(lambda: scene.server.calls.count("GET") == 2, what="the read before a refusal")
+    writer.release("u")
+    assert await waiting[0]
+    assert scene.open() == {"v"} and not waiting[1].done()
+    waiting[1].cancel()
+
+
+async def test_a_call_that_waits_is_refused_once_the_amount_is_committed(scene: Scene) -> None:
+    writer = scene.writer()
+    await writer.reserve("u", entry(100), OF)
+    waiting = asyncio.create_task(writer.reserve("v", entry(), OF, soon(), waits=True))
+    stored = StoredPods({"u": entry(100)}, {"cores": 100})
+    scene.server.put(NAME, commit(scene.server.ledger(NAME), 1, stored))
+    writer.ledger_changed(scene.server.seen(NAME))
+    with pytest.raises(Exceeded) as full:
+        await waiting
+    assert not isinstance(full.value, Contended)
+
+
+async def test_a_call_that_waits_sees_a_change_that_no_watch_reports(scene: Scene) -> None:
+    writer = scene.writer()
+    await writer.reserve("u", entry(100), OF)
+    waiting = asyncio.create_task(writer.reserve("v", entry(), OF, soon(), waits=True))
+    await until(lambda: scene.server.calls.count("GET") == 2, what="the read before a refusal")
+    scene.server.put(NAME, READY)
+    assert await waiting
+
+
+async def test_a_small_charge_does_not_wait_behind_a_large_one(scene: Scene) -> None:
+    writer = scene.writer()
+    await writer.reserve("u", entry(90), OF)
+    large = asyncio.create_task(writer.reserve("large", entry(60), OF, soon(), waits=True))
+    assert await writer.reserve("small", entry(10), OF, soon(), waits=True)
+    large.cancel()
+
+
+async def test_a_full_namespace_waits_until_one_of_its_pods_is_stored(scene: Scene) -> None:
+    crowd = {f"u{at}": entry(0) for at in range(MAX_RESERVATIONS_OF_NAMESPACE)}
+    scene.server.put(NAME, READY._replace(reservations=crowd))
+    waiting = asyncio.create_task(scene.writer().reserve("v", entry(), OF, soon(), waits=True))
+    scene.server.put(NAME, READY)
+    assert await waiting
+    scene.server.put(NAME, READY._replace(reservations=crowd))
+    with pytest.raises(Crowded):
+        await scene.writer().reserve("v", entry(), OF, soon(0.1), waits=True)
+
+
+async def test_a_call_waits_for_a_ledger_that_is_about_to_be_created_and_counted(scene: Scene) -> None:
+    scene.server.drop(NAME)
+    waiting = asyncio.create_task(scene.writer().reserve("u", entry(), OF, soon(), waits=True))
+    await until(lambda: scene.server.calls, what="the first read")
+    scene.server.put(NAME, READY._replace(is_ready=False))
+    await until(lambda: scene.server.calls.count("GET") > 2, what="another read")
+    scene.server.put(NAME, READY)
+    assert await waiting
+
+
+async def test_a_release_whose_answer_was_lost_is_repeated(scene: Scene) -> None:
+    writer = scene.writer()
+    await writer.reserve("u", entry(), OF)
+    scene.server.faults = ["unheard", "unheard"]
+    writer.release("u")
+    await until(lambda: scene.open() == set())
+
+
+async def test_a_replica_says_when_a_reservation_in_the_way_is_certainly_settled(scene: Scene) -> None:
+    now = 100.0
+    writer = scene.writer(lambda: now)
+    await writer.reserve("u", entry(100), OF)
+    with pytest.raises(Contended):
+        await writer.reserve("v", entry(), OF, soon(0.1), waits=True)
+    assert writer.retry_s(entry()) == IN_CALL_S
+    now = 110.0
+    assert writer.retry_s(entry()) == CERTAIN_S - 10
 
 
 # --- what is known meanwhile ------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ cores 80/100, cards 2/2; reserved for a
 
 reserve gpu b cores=30 cards=1 memory=7
 ----
-full: cores wants 30, 80/100 used, 10 missing; cards wants 1, 2/2 used, 1 missing
+contended: cores wants 30, 80/100 used, 10 missing; cards wants 1, 2/2 used, 1 missing
 
 # A lowered limit refuses only pods that want what is short.
 
@@ -38,7 +38,7 @@ cores 80/50, cards 1/2; reserved for a b; over by cores 30
 
 reserve gpu c cores=1
 ----
-full: cores wants 1, 80/50 used, 31 missing
+contended: cores wants 1, 80/50 used, 31 missing
 
 # A limit for each value of a label is counted for each value.
 
@@ -49,7 +49,7 @@ cores 40/100, cores per user 0/50, cores per user=alice 40; reserved for a
 
 reserve gpu b cores=20 cores_per_user=alice=20
 ----
-full: cores per user=alice wants 20, 40/50 used, 10 missing
+contended: cores per user=alice wants 20, 40/50 used, 10 missing
 
 reserve gpu b cores=50 cores_per_user=bob=50
 ----
@@ -140,3 +140,16 @@ cores 120/100; late past; over by cores 20
 commit gpu past:cores=60
 ----
 cores 60/100
+
+# A charge is exceeded for good only by what is committed; reservations may be released.
+
+ledger gpu cores=100
+reserve gpu a cores=60
+reserve gpu b cores=50
+----
+contended: cores wants 50, 60/100 used, 10 missing
+
+commit gpu a:cores=60
+reserve gpu b cores=50
+----
+full: cores wants 50, 60/100 used, 10 missing
