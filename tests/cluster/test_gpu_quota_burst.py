@@ -22,6 +22,7 @@ from devcluster.services.quota_installation import QuotaInstallation, cluster_wi
 from devcluster.waiting import wait_until
 from halfcard.quota.ledger import Ledger, used
 
+from .contention import create_all, slowed
 from .manifests import share
 
 CREATES: Final = int(os.environ.get("HALFCARD_QUOTA_CREATES", "2000"))
@@ -180,6 +181,31 @@ def test_a_burst_while_replicas_and_the_leader_are_killed(
         seconds=90,
         details=lambda: "\n".join([f"{quotas.ledger(ledger)}", *[each.program.log_tail() for each in quotas.replicas]]),
     )
+
+
+@pytest.mark.parametrize(("creates", "room", "share_of_core"), [(400, 50, 0.5), (60, 60, 0.25)])
+def test_all_that_fits_in_overlapping_quotas_is_stored_at_the_second_try_by_slow_webhooks(
+    quotas: QuotaInstallation, request: pytest.FixtureRequest, creates: int, room: int, share_of_core: float
+) -> None:
+    prefix = f"o{abs(hash(request.node.name)) % 10**8}"
+    teams = [quotas.cluster.create_namespace(f"{prefix}-{at}") for at in range(4)]
+    covered = [teams, teams[:3], teams[1:], teams, teams[:2], teams[2:], teams, teams]
+    hard = [400, 300, 350, 120, 200, 210, room, 90]
+    ledgers = [
+        quotas.allow_together(f"{prefix}-{at}", hard={"shares": most}, namespaces={"names": some})
+        for at, (most, some) in enumerate(zip(hard, covered, strict=True))
+    ]
+    with slowed([each.program for each in quotas.webhook.replicas], share_of_core):
+        outcomes = create_all(quotas, teams, creates, tries=2)
+    say(Counter(each.statuses for each in outcomes))
+    assert sum(each.stored for each in outcomes) == room, [each for each in outcomes if not each.stored][:5]
+    quotas.cluster.wait_until(
+        lambda: not any(quotas.ledger(each).reservations for each in ledgers),
+        what="nothing to be reserved for pods that are not stored",
+        seconds=15,
+    )
+    for each in teams:
+        quotas.cluster.request("DELETE", f"/api/v1/namespaces/{each}/pods", {"gracePeriodSeconds": 0}).must()
 
 
 def is_settled(ledger: Ledger, burst: Burst) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -16,7 +18,13 @@ from devcluster.services.quota_installation import QuotaInstallation, cluster_wi
 from devcluster.waiting import wait_until
 from halfcard import names
 
+from .contention import create_all, slowed
 from .manifests import share
+
+NAMESPACES: Final = int(os.environ.get("HALFCARD_QUOTA_NAMESPACES", "30"))
+PODS_OF_EACH: Final = 3
+
+say: Final = print
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +88,18 @@ def test_the_default_applies_to_each_namespace_without_a_quota(
     assert f"ClusterGpuQuota {tier} for {teams[0]}" in capsys.readouterr().out
     assert halfcard([*arguments, "--pod", "cores=30"]) == 1
     assert "used: cores=60, limited: cores=60" in " ".join(capsys.readouterr().out.split())
+
+
+def test_exactly_as_many_pods_as_fit_in_each_of_many_namespaces_are_all_stored_by_a_slow_webhook(
+    quotas: QuotaInstallation, tier: str
+) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        teams = [*pool.map(lambda at: quotas.cluster.create_namespace(f"{tier}-{at}"), range(NAMESPACES))]
+    default(quotas, tier, hard={"shares": PODS_OF_EACH}, namespaces={"names": teams})
+    with slowed([each.program for each in quotas.webhook.replicas], 0.5):
+        outcomes = create_all(quotas, teams, PODS_OF_EACH * NAMESPACES, tries=2)
+    say(Counter(each.statuses for each in outcomes))
+    assert [each for each in outcomes if not each.stored] == []
 
 
 def test_a_namespace_quota_replaces_the_default_until_it_is_deleted(quotas: QuotaInstallation, tier: str) -> None:
