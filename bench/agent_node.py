@@ -89,6 +89,8 @@ def _driver(folder: Path, pods: int) -> StandIn:
     driver = StandIn(folder, stand_in_cards(CARDS, model="NVIDIA H100 80GB HBM3", memory_mib=_CARD_MIB))
     devices = folder / "dev"
     devices.mkdir()
+    for needed in names.CUDA_DEVICE_FILES:
+        (devices / Path(needed).name).symlink_to("/dev/null")
     for at, card in enumerate(driver.cards):
         (devices / f"nvidia{card.minor}").symlink_to("/dev/null")
         mine = [StandInProcess(_FIRST_PID + number, 2000, 3) for number in range(at, pods, CARDS)]
