@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, MutableMapping
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
 import pytest
+from fastapi import FastAPI
 
 from extender.app import _for_people
 from extender.explain.inspection import Amount, NodeInspection, gpushare_json, inspect, inspect_json
@@ -203,6 +204,34 @@ def test_an_unknown_node_is_an_error_in_the_same_format(path: str) -> None:
 def test_no_node_is_an_empty_list(path: str) -> None:
     status, found = asked(state_of([]), path)
     assert (status, found["nodes"]) == (200, [])
+
+
+@pytest.mark.parametrize("path", ["/inspect", "/gpushare-scheduler/inspect"])
+async def test_other_calls_are_answered_while_all_nodes_are_read(path: str) -> None:
+    state = state_of([node(f"gpu{number}") for number in range(50)])
+    app = _for_people(cast(Any, SimpleNamespace(state=state)), TABLE, GIB)
+    reading = asyncio.create_task(read_by_asgi(app, path))
+    turns = 0
+    while not reading.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert len(json.loads(reading.result())["nodes"]) == 50
+    assert turns > 50
+
+
+async def read_by_asgi(app: FastAPI, path: str) -> bytes:
+    pieces: list[bytes] = []
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(3600)  # the client stays
+        raise AssertionError
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        pieces.append(message.get("body", b""))
+
+    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET", "path": path}
+    await app({**scope, "headers": [], "query_string": b"", "root_path": "", "scheme": "http"}, receive, send)
+    return b"".join(pieces)
 
 
 async def test_other_calls_are_answered_between_any_two_nodes_of_any_number_of_inspections() -> None:
