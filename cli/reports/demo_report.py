@@ -58,7 +58,7 @@ def close_story(screen: Screen) -> None:
     for command, purpose in (
         ("halfcard review -f your-pods.yaml", "judge your own manifests, no cluster needed"),
         ("halfcard review -f deploy/examples/mistakes/manifests", "the mistakes people make, and the messages"),
-        ("halfcard serve --state DIR", "webhook and extender with a folder of manifests"),
+        ("halfcard serve --state DIR", "webhook and extender beside a folder"),
         ("make test", "see that all of this is true"),
     ):
         screen.line(f"  {command:54}{screen.paint(purpose, Colour.DIM)}")

@@ -120,6 +120,7 @@ ANY_OBJECT = st.dictionaries(
     st.recursive(
         st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(),
         lambda inside: st.lists(inside) | st.dictionaries(st.text(), inside),
+        max_leaves=25,
     ),
 )
 
