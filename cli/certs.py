@@ -13,7 +13,7 @@ import msgspec
 
 from certs import objects
 from certs.certificate_checks import certificates, is_ours
-from certs.chain_health import ChainHealth, ObjectState, ReadChain, verdict
+from certs.chain_health import ChainHealth, ObjectState, verdict
 from certs.chains import Chain, ObjectPath, chains
 from certs.lifetimes import KNOWN_AFTER, RETIREMENT
 from certs.objects import Object
@@ -74,7 +74,7 @@ def _status(arguments: argparse.Namespace) -> int:
     found, contact = ask(arguments, read_certificates)
     now = datetime.now(UTC)
     lines = [*[row for each in found for row in rows(each)], *copies(contact)]
-    verdicts = [*[verdict(each, now) for each in found], *_copies_due(found, contact, now)]
+    verdicts = [*[verdict(each, now) for each in found], *_copies_due(contact, now)]
     remarks = [remark for each in found for remark in each.state.unmanaged()]
     if arguments.output != TEXT:
         objects_found = [as_json(row, now) for row in lines]
@@ -85,14 +85,9 @@ def _status(arguments: argparse.Namespace) -> int:
     return _code({each.state for each in verdicts})
 
 
-def _copies_due(found: Sequence[ReadChain], lease: Object, now: datetime) -> Iterator[ChainHealth]:
-    """Yields what is wrong with the copies of the scheduler's certificate, by the rules of `halfcard doctor`."""
-    kept = {place.name: each.state.items[place] for each in found for place in each.state.chain.leaves}
-    current = objects.entry(kept.get(names.SCHEDULER_TLS), objects.TLS_CRT) or b""
-    seen = Snapshot(
-        now, leases={names.SCHEDULER_CONTACT: lease}, secrets={names.SCHEDULER_TLS: {objects.TLS_CRT: current}}
-    )
-    for fault in copy_faults(seen):
+def _copies_due(lease: Object, now: datetime) -> Iterator[ChainHealth]:
+    """Yields copies of the scheduler's certificate that end soon or are refused, by the rules of `halfcard doctor`."""
+    for fault in copy_faults(Snapshot(now, leases={names.SCHEDULER_CONTACT: lease})):
         yield ChainHealth("scheduler", ObjectState.DUE, f"{fault.where}: {fault.got}; {fault.fix}")
 
 
