@@ -153,3 +153,15 @@ uint64_t account_used(account *mine) {
     unlock(mine);
     return used;
 }
+
+unsigned account_users(account *mine, account_user found[MOST_PROCESSES]) {
+    unsigned count = 0;
+    lock(mine);
+    free_dead(mine);
+    for (uint64_t at = 0, end = rows_used(mine); at < end; at++) {
+        found[count] = (account_user){LOAD(mine->card->rows[at].owner), use_of(mine, at)};
+        count += found[count].bytes > 0;
+    }
+    unlock(mine);
+    return count;
+}

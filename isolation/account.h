@@ -32,4 +32,12 @@ void account_give(account *mine, uint64_t bytes);
 /* Returns how much all processes of the container use; frees the rows of dead ones, once a second at most. */
 uint64_t account_used(account *mine);
 
+typedef struct {
+    process_name owner;
+    uint64_t bytes;
+} account_user;
+
+/* Writes the living processes that use the card, and returns how many they are. */
+unsigned account_users(account *mine, account_user found[MOST_PROCESSES]);
+
 #endif

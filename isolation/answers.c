@@ -3,11 +3,12 @@
 
 #include "cards.h"
 #include "driver.h"
+#include "files.h"
 #include "pools.h"
 
 static uint64_t smaller(uint64_t one, uint64_t other) { return one < other ? one : other; }
 
-CUresult cuInit(unsigned flags) { return cards_ready() ? CALL(cuInit, (flags)) : CUDA_ERROR_UNKNOWN; }
+CUresult cuInit(unsigned flags) { return files_ready() ? CALL(cuInit, (flags)) : CUDA_ERROR_UNKNOWN; }
 
 /* --- memory --------------------------------------------------------------------------------------------------------- */
 

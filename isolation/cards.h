@@ -10,7 +10,6 @@ enum {
     NOT_ALLOWED = -2  /* the files are missing or of an unknown version, or the control file has no such card */
 };
 
-int cards_ready(void);
 int card_of_device(CUdevice device);
 int card_of_current_context(void);
 int card_of_location(const CUmemAllocationProp *how);

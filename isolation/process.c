@@ -14,7 +14,7 @@
 #define PROGRAM_BITS 16
 #define LOW(value, bits) ((value) & ((1ULL << (bits)) - 1))
 
-static unsigned pid_of(process_name name) { return (unsigned)(name >> (START_BITS + PROGRAM_BITS)); }
+unsigned process_pid(process_name name) { return (unsigned)(name >> (START_BITS + PROGRAM_BITS)); }
 
 /* Kernels place the first stack at random for each program, so its address tells programs of one process apart.
  * Returns 0 where the kernel hides it from us. */
@@ -62,9 +62,9 @@ static int differ(uint64_t one, uint64_t other) { return one && other && one != 
 
 int process_is_gone(process_name name) {
     char path[32], text[1024];
-    snprintf(path, sizeof path, "/proc/%u/stat", pid_of(name));
+    snprintf(path, sizeof path, "/proc/%u/stat", process_pid(name));
     if (read_file(path, text, sizeof text) <= 0) /* no /proc, or one that hides others: the kernel still knows */
-        return syscall(SYS_kill, pid_of(name), 0) < 0 && errno == ESRCH;
+        return syscall(SYS_kill, process_pid(name), 0) < 0 && errno == ESRCH;
     process_name found = process_of_stat(text);
     return !found || differ(LOW(found >> PROGRAM_BITS, START_BITS), LOW(name >> PROGRAM_BITS, START_BITS)) ||
            differ(LOW(found, PROGRAM_BITS), LOW(name, PROGRAM_BITS));

@@ -12,6 +12,8 @@ typedef uint64_t process_name;
 
 process_name process_self(void);
 
+unsigned process_pid(process_name name);
+
 /* Returns whether the process has ended or executes another program; 0 where that cannot be known. */
 int process_is_gone(process_name name);
 

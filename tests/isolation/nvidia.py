@@ -15,20 +15,21 @@ from devcluster.build.binaries import cache_folder
 
 PACKAGES: Final = ("libnvidia-tesla-470-cuda1", "libcuda1")
 """The oldest and the newest branch that Debian 12 has: CUDA 11.4 and 12.2."""
+NVML_PACKAGES: Final = ("libnvidia-tesla-470-ml1", "libnvidia-ml1")
 
 _KEYS: Final = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
-def driver_library(package: str) -> Path:
-    """Returns its libcuda.so, fetched now if it never was; from where apt has Debian's own packages on this machine."""
-    library = cache_folder() / "nvidia" / package / "libcuda.so"
+def driver_library(package: str, name: str = "libcuda.so") -> Path:
+    """Returns a package's library, fetched now if it never was; from where apt has Debian's own packages here."""
+    library = cache_folder() / "nvidia" / package / name
     if not library.is_file():
         library.parent.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=library.parent.parent) as scratch:
             _fetch(package, Path(scratch))
             made = Path(scratch, "made")
             made.mkdir()
-            next(Path(scratch, "package").rglob("libcuda.so.[45]*")).rename(made / library.name)
+            next(Path(scratch, "package").rglob(f"{name}.[45]*")).rename(made / library.name)
             made.rename(library.parent)
     return library
 
