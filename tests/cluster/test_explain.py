@@ -132,7 +132,7 @@ def test_a_scheduler_that_does_not_trust_the_extender_is_told_which_file_to_comp
     explain: Explain, tmp_path: Path
 ) -> None:
     other = ClusterAuthority(tmp_path / "other")
-    assert "caFile is of another CA" in _explained_with(explain, {"caFile": str(other.certificate)})
+    wait_for_advice(explain, {"caFile": str(other.certificate)}, "caFile is of another CA")
 
 
 @pytest.mark.usefixtures("scheduler_again")
@@ -141,20 +141,27 @@ def test_a_scheduler_that_the_extender_does_not_trust_is_told_which_file_to_comp
 ) -> None:
     other = ClusterAuthority(tmp_path / "other").client("caller", name="system:kube-scheduler", groups=[])
     files = {"certFile": str(other.certificate), "keyFile": str(other.key)}
-    assert "client certificate" in _explained_with(explain, files)
+    wait_for_advice(explain, files, "client certificate")
 
 
-def _explained_with(explain: Explain, files: Mapping[str, str]) -> str:
-    """Explains a pod whose scheduler has these files for its calls to the extender; returns the advice."""
+def wait_for_advice(explain: Explain, files: Mapping[str, str], advice: str) -> None:
+    """Waits for the advice about a pod whose scheduler has these files for its calls to the extender.
+
+    The first call after the scheduler's start may end in another way, such as too late.
+    """
     extender = explain.site.extender
     configuration = extender.recommended()
     configuration["extenders"][0]["tlsConfig"] |= files
     extender.schedule_by(configuration)
     explain.site.create(SHARE)
     explain.wait_for_words()
-    text, found = explain()
+
+    def remark() -> str:
+        return str(explain()[1]["scheduling"]["remark"])
+
+    explain.site.cluster.wait_until(lambda: advice in remark(), what=f"the advice {advice}", details=remark)
+    text = explain()[0]
     assert text.index(names.FILTER_PATH) < text.index("Halfcard has no objection")
-    return str(found["scheduling"]["remark"])
 
 
 # --- workloads

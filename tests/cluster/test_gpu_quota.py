@@ -57,6 +57,7 @@ def test_a_dry_run_is_checked_and_charges_nothing(quotas: QuotaInstallation, tea
         quotas.webhook.create(team, share("dry"), dry_run=True).must()
     assert used(quotas.ledger(ledger)) == {}
     quotas.webhook.create(team, share("real")).must()
+    quotas.cluster.wait_until(lambda: not quotas.ledger(ledger).reservations, what="the reservation to be settled")
     assert "shares=1" in refusal(quotas.webhook.create(team, share("dry"), dry_run=True))
 
 
