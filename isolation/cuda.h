@@ -16,6 +16,8 @@ typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUgreenCtx_st *CUgreenCtx;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUevent_st *CUevent;
 
 enum {
     CUDA_SUCCESS = 0,
@@ -25,6 +27,7 @@ enum {
     CUDA_ERROR_INVALID_DEVICE = 101,
     CUDA_ERROR_INVALID_CONTEXT = 201,
     CUDA_ERROR_NOT_FOUND = 500,
+    CUDA_ERROR_NOT_READY = 600,
     CUDA_ERROR_NOT_SUPPORTED = 801,
     CUDA_ERROR_UNKNOWN = 999,
 };
@@ -72,5 +75,17 @@ typedef struct {
     size_t width, height, depth;
     unsigned format, channels, flags;
 } CUDA_ARRAY3D_DESCRIPTOR;
+
+/* CUlaunchConfig begins so, and CUDA_LAUNCH_PARAMS has the function before it. */
+typedef struct {
+    unsigned grid[3], block[3], shared_bytes;
+    CUstream stream;
+} CUlaunchConfig;
+
+typedef struct {
+    CUfunction function;
+    CUlaunchConfig how;
+    void **arguments;
+} CUDA_LAUNCH_PARAMS;
 
 #endif

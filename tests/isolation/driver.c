@@ -16,24 +16,13 @@
 #include "cuda.h"
 #include "card.h"
 #include "cards_file.h"
+#include "driver_types.h"
+#include "gpu.h"
 #include "run_folder.h"
 #include "sizes.h"
 
 #define MOST 1024
 #define PITCHED(width) (((width) + PITCH - 1) / PITCH * PITCH)
-
-struct CUctx_st {
-    int device, users, is_primary;
-};
-
-struct CUstream_st {
-    CUcontext context;
-    CUgraph captured;
-};
-
-struct CUgraph_st {
-    uint64_t bytes; /* that it allocates on the first card when it is launched */
-};
 
 struct CUmemPoolHandle_st {
     int device;
@@ -110,6 +99,7 @@ CUresult cuInit(unsigned flags) {
     if (!cards) cards = mmap(NULL, CARDS * sizeof *cards, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     self = process_self();
+    gpu_join();
     return CUDA_SUCCESS;
 }
 
@@ -437,10 +427,10 @@ CUresult cuStreamCreate(CUstream *made, unsigned flags) {
 }
 
 CUresult cuStreamIsCapturing(CUstream stream, int *status) {
-    return *status = stream && stream->captured, CUDA_SUCCESS;
+    return *status = (uintptr_t)stream > 2 && stream->captured, CUDA_SUCCESS;
 }
 
-static CUcontext context_of(CUstream stream) { return stream ? stream->context : current; }
+static CUcontext context_of(CUstream stream) { return (uintptr_t)stream > 2 ? stream->context : current; }
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *found) { return *found = context_of(stream), CUDA_SUCCESS; }
 
@@ -561,7 +551,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraph *made, CUgraph graph, uint64_t flag
     return *made = graph, CUDA_SUCCESS;
 }
 
-CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
+CUresult cuGraphUpload(CUgraphExec graph, CUstream stream) {
     (void)stream;
     uint64_t wanted = ((CUgraph)graph)->bytes, more = wanted > graph_bytes ? wanted - graph_bytes : 0;
     if (more && !card_allocate(&cards[0], self, more)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -569,9 +559,14 @@ CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphUpload(CUgraphExec graph, CUstream stream) { return cuGraphLaunch(graph, stream); }
+CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
+    CUresult answer = cuGraphUpload(graph, stream);
+    if (!answer && current) gpu_launch(current->device, ((CUgraph)graph)->gpu_ns);
+    return answer;
+}
+
 CUresult cuGraphLaunch_ptsz(CUgraphExec graph, CUstream stream) { return cuGraphLaunch(graph, stream); }
-CUresult cuGraphUpload_ptsz(CUgraphExec graph, CUstream stream) { return cuGraphLaunch(graph, stream); }
+CUresult cuGraphUpload_ptsz(CUgraphExec graph, CUstream stream) { return cuGraphUpload(graph, stream); }
 
 CUresult cuDeviceGetGraphMemAttribute(CUdevice device, int attribute, void *found) {
     *(uint64_t *)found = device || attribute != 2 ? 0 : graph_bytes;

@@ -25,6 +25,7 @@ CARDS: Final = 2
 CARD_USERS: Final = 512 * 16
 """The end of a card in memory (card.h)."""
 
+DRIVER_SOURCES: Final = ("driver.c", "driver_launches.c", "gpu.c", "card.c", "process.c")
 DRIVER_FLAGS: Final = ("-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic")
 
 
@@ -36,7 +37,7 @@ class Driver:
         self._variables = _sanitizer() if sanitizers == SANITIZED else {}
         here = f'-DRUN_FOLDER="{folder}"'
         (folder / "driver").mkdir(parents=True)
-        build(folder / "made.so", ["driver.c", "card.c", "process.c"], here, *DRIVER_FLAGS, *flags)
+        build(folder / "made.so", DRIVER_SOURCES, here, *DRIVER_FLAGS, *flags)
         (folder / "made.so").rename(folder / "driver" / "libcuda.so.1")
         self._make_cards = build(folder / "make_cards", ["make_cards.c", "card.c", "process.c"], here)
         make = ["make", "-s", "-C", str(PRODUCT), f"RUN_FOLDER={folder}", f"OUT={folder}/library"]
