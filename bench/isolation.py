@@ -1,7 +1,8 @@
 """What the isolation library adds to a call of the driver: `make bench-isolation`.
 
-Both columns are of the same run, over a driver that does nothing. A call is timed in hundreds, and the best hundred of
-2000 counts, so that a busy machine changes little.
+The columns are of the same run, over a driver that does nothing: without the library, with a limit of memory, and with
+one of cores as well. A call is timed in hundreds, and the best hundred of 2000 counts, so that a busy machine changes
+little.
 """
 
 from __future__ import annotations
@@ -12,9 +13,15 @@ from pathlib import Path
 from typing import Final
 
 from tests.isolation.build import build
-from tests.isolation.node import Driver
+from tests.isolation.node import Driver, share
 
-GOALS_NS: Final = {"allocate-and-free": "160", "get-info": "-", "launch-graph": "20", "any-other": "0"}
+GOALS_NS: Final = {
+    "allocate-and-free": "160",
+    "get-info": "-",
+    "launch-graph": "20",
+    "launch-kernel": "20",
+    "any-other": "0",
+}
 """What a call may cost more than without the library."""
 
 
@@ -27,10 +34,13 @@ def main() -> None:
         nothing.rename(bare)
         cost = build(Path(scratch, "cost"), ["cost.c"], "-O2")
         without, limited = figures(cost, bare), figures(cost, driver.library)
-    print(f"{'call':20} {'bare':>8} {'limited':>8} {'more':>8} {'goal':>8}  ns")
+        driver.container(share(0)._replace(share=1000))
+        held = figures(cost, driver.library)
+    print(f"{'call':20} {'bare':>8} {'memory':>8} {'more':>8} {'cores':>8} {'more':>8} {'goal':>8}  ns")
     for call, goal in GOALS_NS.items():
-        more = limited[call] - without[call]
-        print(f"{call:20} {without[call]:8.1f} {limited[call]:8.1f} {more:8.1f} {goal:>8}")
+        bare_ns = without[call]
+        more = "".join(f"{each[call]:8.1f} {each[call] - bare_ns:8.1f} " for each in (limited, held))
+        print(f"{call:20} {bare_ns:8.1f} {more}{goal:>8}")
 
 
 def figures(cost: Path, library: Path) -> dict[str, float]:

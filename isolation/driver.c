@@ -8,11 +8,13 @@
 #define REAL(name, parameters) CUresult(*real_##name) parameters;
 #define ALLOCATE(name, parameters, ...) REAL(name, parameters)
 #define RELEASE(name, parameters, ...) REAL(name, parameters)
+#define LAUNCH(name, parameters, ...) REAL(name, parameters)
 #define OTHER(name, parameters) REAL(name, parameters)
 #define ASK(name, parameters) REAL(name, parameters)
 #include "overrides.h"
 #undef ALLOCATE
 #undef RELEASE
+#undef LAUNCH
 #undef OTHER
 #undef ASK
 
@@ -25,6 +27,7 @@ typedef struct {
 #define ROW(name, ours) {#name, (void **)&real_##name, (void *)(ours)},
 #define ALLOCATE(name, ...) ROW(name, name)
 #define RELEASE(name, ...) ROW(name, name)
+#define LAUNCH(name, ...) ROW(name, name)
 #define OTHER(name, ...) ROW(name, name)
 #define ASK(name, ...) ROW(name, NULL)
 static const function functions[] = {

@@ -12,11 +12,13 @@
     REAL(name, parameters)
 #define ALLOCATE(name, parameters, ...) OVERRIDE(name, parameters)
 #define RELEASE(name, parameters, ...) OVERRIDE(name, parameters)
+#define LAUNCH(name, parameters, ...) OVERRIDE(name, parameters)
 #define OTHER(name, parameters) OVERRIDE(name, parameters)
 #define ASK(name, parameters) REAL(name, parameters)
 #include "overrides.h"
 #undef ALLOCATE
 #undef RELEASE
+#undef LAUNCH
 #undef OTHER
 #undef ASK
 #undef OVERRIDE

@@ -9,7 +9,7 @@
 #include "run_folder.h"
 
 account cards[MOST_CARDS];
-static int ready;
+static int ready, hold_cores;
 
 static void *mapped(const char *path, int writable, size_t size) {
     int file = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC);
@@ -22,6 +22,11 @@ static void *mapped(const char *path, int writable, size_t size) {
 
 static int is_known(const file_head *head, uint64_t magic) {
     return head && head->magic == magic && head->version == FILES_VERSION;
+}
+
+static int is_held(const control_card *card) {
+    static const uint8_t none[16];
+    return memcmp(card->uuid, none, sizeof none) && card->share != NO_LIMIT;
 }
 
 static void name_process(void) {
@@ -37,6 +42,7 @@ __attribute__((constructor)) static void open_files(void) {
     const control_file *control = mapped(RUN_FOLDER "/control", 0, sizeof *control);
     if (!is_known((file_head *)accounts, ACCOUNT_MAGIC) || !is_known((file_head *)control, CONTROL_MAGIC)) return;
     for (int at = 0; at < MOST_CARDS; at++) cards[at] = (account){&accounts->cards[at], &control->cards[at], 0, NULL, 0};
+    for (int at = 0; at < MOST_CARDS; at++) hold_cores |= is_held(&control->cards[at]);
     name_process();
     ready = 1;
 }
@@ -48,6 +54,8 @@ static void name_child(void) {
 IN_CHILD_OF_FORK(name_child)
 
 int files_ready(void) { return ready; }
+
+int files_hold_cores(void) { return hold_cores; }
 
 int files_card(const unsigned char uuid[16]) {
     for (int at = 0; at < MOST_CARDS; at++)

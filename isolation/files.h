@@ -10,6 +10,9 @@ extern account cards[MOST_CARDS];
 /* Returns 0 where a file is missing, too short or of an unknown version. */
 int files_ready(void);
 
+/* Returns whether a card had a share of cores when this process started. */
+int files_hold_cores(void);
+
 /* Returns the place of the card with this UUID, or -1. */
 int files_card(const unsigned char uuid[16]);
 

@@ -2,6 +2,7 @@
  * after a launch that made it grow, so it may exceed the limit once; then nothing that uses more can be launched until
  * enough was freed. Processes whose graphs allocate nothing pay one comparison. */
 #include "cards.h"
+#include "cores.h"
 #include "driver.h"
 #include "pools.h"
 
@@ -47,14 +48,23 @@ static CUresult after_launch(CUresult answer) {
     return answer;
 }
 
-#define LAUNCH(name)                                            \
+#define UPLOAD(name)                                            \
     CUresult name(CUgraphExec graph, CUstream stream) {         \
         CUresult error = before_launch();                       \
         if (error) return error;                                \
         return after_launch(CALL(name, (graph, stream)));       \
     }
 
-LAUNCH(cuGraphLaunch)
-LAUNCH(cuGraphLaunch_ptsz)
-LAUNCH(cuGraphUpload)
-LAUNCH(cuGraphUpload_ptsz)
+#define LAUNCH_GRAPH(name, used_stream)                                                   \
+    CUresult name(CUgraphExec graph, CUstream stream) {                                   \
+        CUresult error = before_launch();                                                 \
+        if (error) return error;                                                          \
+        if (!cores_are_held()) return after_launch(CALL(name, (graph, stream)));          \
+        launch of = cores_begin(kernel_key(graph, 0, 0, 0), used_stream);                 \
+        return after_launch(cores_end(of, CALL(name, (graph, stream))));                  \
+    }
+
+LAUNCH_GRAPH(cuGraphLaunch, stream)
+LAUNCH_GRAPH(cuGraphLaunch_ptsz, OF_THREAD(stream))
+UPLOAD(cuGraphUpload)
+UPLOAD(cuGraphUpload_ptsz)

@@ -6,6 +6,7 @@
 #include "at_fork.h"
 #include "cards.h"
 #include "driver.h"
+#include "pairs.h"
 #include "pools.h"
 
 #define CHAINS 16384
@@ -111,5 +112,6 @@ CUresult holding_end(holding *old, CUresult answer) {
     CUcontext ended = ended_by(old);
     drop(old);
     end_context(ended);
+    if (ended) pairs_forget(ended);
     return answer;
 }

@@ -4,11 +4,13 @@
  *
  *   ALLOCATE(name, parameters, arguments, card, bytes, kind, key)   takes the bytes of the card, then calls the driver
  *   RELEASE(name, parameters, arguments, kind, key)                 calls the driver, then gives the bytes back
+ *   LAUNCH(name, parameters, arguments, key, stream)                takes GPU time, then calls the driver and measures
  *   OTHER(name, parameters)                                         is written out, in the file that the heading names
  *   ASK(name, parameters)                                           is not overridden, but called by this library
  *
  * `card` is CURRENT (of the current context), DEVICE(number) or LOCATION(properties); `kind` and `key` are how the
- * holding is found again. An expression for `key` is used only after the driver has succeeded.
+ * holding is found again. An expression for `key` of a holding is used only after the driver has succeeded. The `key` of
+ * a launch says which launches take the same time.
  */
 
 /* --- memory -------------------------------------------------------------------------------------------------------- */
@@ -97,6 +99,40 @@ OTHER(cuGraphLaunch_ptsz, (CUgraphExec graph, CUstream stream))
 OTHER(cuGraphUpload, (CUgraphExec graph, CUstream stream))
 OTHER(cuGraphUpload_ptsz, (CUgraphExec graph, CUstream stream))
 
+/* --- launches of kernels: launches.c; those of graphs are above ----------------------------------------------------- */
+
+#define KERNEL                                                                                                  \
+    (CUfunction function, unsigned x, unsigned y, unsigned z, unsigned block_x, unsigned block_y, unsigned block_z, \
+     unsigned shared_bytes, CUstream stream, void **values, void **extra)
+#define KERNEL_VALUES (function, x, y, z, block_x, block_y, block_z, shared_bytes, stream, values, extra)
+#define COOPERATIVE                                                                                             \
+    (CUfunction function, unsigned x, unsigned y, unsigned z, unsigned block_x, unsigned block_y, unsigned block_z, \
+     unsigned shared_bytes, CUstream stream, void **values)
+#define COOPERATIVE_VALUES (function, x, y, z, block_x, block_y, block_z, shared_bytes, stream, values)
+#define CONFIGURED (const CUlaunchConfig *how, CUfunction function, void **values, void **extra)
+
+LAUNCH(cuLaunchKernel, KERNEL, KERNEL_VALUES, kernel_key(function, x, y, z), stream)
+LAUNCH(cuLaunchKernel_ptsz, KERNEL, KERNEL_VALUES, kernel_key(function, x, y, z), OF_THREAD(stream))
+LAUNCH(cuLaunchCooperativeKernel, COOPERATIVE, COOPERATIVE_VALUES, kernel_key(function, x, y, z), stream)
+LAUNCH(cuLaunchCooperativeKernel_ptsz, COOPERATIVE, COOPERATIVE_VALUES, kernel_key(function, x, y, z), OF_THREAD(stream))
+LAUNCH(cuLaunchKernelEx, CONFIGURED, (how, function, values, extra), key_of_configured(how, function),
+       how ? how->stream : NULL)
+LAUNCH(cuLaunchKernelEx_ptsz, CONFIGURED, (how, function, values, extra), key_of_configured(how, function),
+       OF_THREAD(how ? how->stream : NULL))
+LAUNCH(cuLaunchCooperativeKernelMultiDevice, (CUDA_LAUNCH_PARAMS * each, unsigned count, unsigned flags),
+       (each, count, flags), kernel_key(each && count ? each->function : NULL, count, 0, 0),
+       each && count ? each->how.stream : NULL)
+LAUNCH(cuLaunch, (CUfunction function), (function), kernel_key(function, 1, 1, 1), NULL)
+LAUNCH(cuLaunchGrid, (CUfunction function, int x, int y), (function, x, y), kernel_key(function, x, y, 1), NULL)
+LAUNCH(cuLaunchGridAsync, (CUfunction function, int x, int y, CUstream stream), (function, x, y, stream),
+       kernel_key(function, x, y, 1), stream)
+
+#undef KERNEL
+#undef KERNEL_VALUES
+#undef COOPERATIVE
+#undef COOPERATIVE_VALUES
+#undef CONFIGURED
+
 /* --- what a program asks: answers.c --------------------------------------------------------------------------------- */
 
 OTHER(cuInit, (unsigned flags))
@@ -116,6 +152,11 @@ ASK(cuDeviceGetMemPool, (CUmemoryPool * found, CUdevice device))
 ASK(cuDeviceGetUuid, (unsigned char uuid[16], CUdevice device))
 ASK(cuDeviceGraphMemTrim, (CUdevice device))
 ASK(cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *flags, int *active))
+ASK(cuEventCreate, (CUevent * made, unsigned flags))
+ASK(cuEventElapsedTime, (float *ms, CUevent start, CUevent end))
+ASK(cuEventQuery, (CUevent event))
+ASK(cuEventRecord, (CUevent event, CUstream stream))
+ASK(cuThreadExchangeStreamCaptureMode, (int *mode))
 ASK(cuMemPoolGetAttribute, (CUmemoryPool pool, int attribute, void *found))
 ASK(cuStreamGetCtx, (CUstream stream, CUcontext *found))
 ASK(cuStreamIsCapturing, (CUstream stream, int *status))

@@ -41,7 +41,8 @@ typedef struct {
     uint64_t lock;      /* names the process that holds it; 0: free */
     uint64_t rows_used; /* rows from here on were never used */
     uint64_t recovered; /* locks that were taken from dead processes */
-    uint64_t spare[5];
+    uint64_t share_paid_until, ceiling_paid_until; /* buckets of GPU time (bucket.h), by CLOCK_MONOTONIC */
+    uint64_t spare[3];
     account_row rows[MOST_PROCESSES];
 } account_card;
 
@@ -59,10 +60,10 @@ typedef struct {
 typedef struct {
     uint8_t uuid[16]; /* as cuDeviceGetUuid returns it; 16 zeros: no card */
     uint64_t memory;  /* bytes; NO_LIMIT: no limit */
-    uint64_t share;   /* of the card's cores, in 1/1000; NO_LIMIT: no limit */
-    uint64_t ceiling; /* likewise, while spare is not 0 */
+    uint64_t share;   /* of the card's cores, in 1/1000; NO_LIMIT when a process starts: it is never limited */
+    uint64_t ceiling; /* likewise, while spare is not 0; NO_LIMIT: the share is never exceeded */
     uint64_t spare;   /* not 0: no neighbour needs the cores between share and ceiling */
-    uint64_t correction; /* of measured kernel times, in 1/1000 */
+    uint64_t correction; /* what NVML measured of the container, by the gpu_ns of its rows, in 1/1000: 100 to 4000 */
     uint64_t context;    /* bytes that a context was last seen to use on this model of card */
     control_excess excess[MOST_PROCESSES];
 } control_card;

@@ -9,6 +9,7 @@
 #include "cards.h"
 #include "driver.h"
 #include "pools.h"
+#include "streams.h"
 
 /* --- allocations ----------------------------------------------------------------------------------------------------- */
 
@@ -65,12 +66,6 @@ static CUmemoryPool pool_of_device(CUdevice device) {
     return found;
 }
 
-/* Then a graph allocates, later. The legacy stream (0, 1) is never captured, and must not be asked while others are. */
-static int is_captured(CUstream stream) {
-    int status = 0;
-    return (uintptr_t)stream > 1 && !CALL(cuStreamIsCapturing, (stream, &status)) && status != 0;
-}
-
 /* --- functions, each also with the default stream of a thread -------------------------------------------------------- */
 
 #define ALLOCATE_ASYNC(name)                                                               \
@@ -78,7 +73,7 @@ static int is_captured(CUstream stream) {
         CUdevice device = device_of_stream(stream);                                        \
         CUresult error = begin(pool_of_device(device), card_of_device(device), size);      \
         if (error) return error;                                                           \
-        if (is_captured(stream)) pools_add_graphs_locked(device);                          \
+        if (stream_is_captured(stream)) pools_add_graphs_locked(device);                          \
         return end(CALL(name, (made, size, stream)));                                      \
     }
 
@@ -87,7 +82,7 @@ static int is_captured(CUstream stream) {
         CUdevice device = device_of_stream(stream);                                        \
         CUresult error = begin(pool, card_of_device(device), size);                        \
         if (error) return error;                                                           \
-        if (is_captured(stream)) pools_add_graphs_locked(device);                          \
+        if (stream_is_captured(stream)) pools_add_graphs_locked(device);                          \
         return end(CALL(name, (made, size, pool, stream)));                                \
     }
 

@@ -23,6 +23,7 @@
         return holding_end(ends, CALL(name, arguments)); \
     }
 
+#define LAUNCH(name, ...)
 #define OTHER(name, parameters)
 #define ASK(name, parameters)
 

@@ -65,7 +65,10 @@ class Excess(NamedTuple):
 
 
 class CardControl(NamedTuple):
-    """The limits of one card; cores in 1/1000 of the card, `correction` in 1/1000 of measured times."""
+    """The limits of one card; cores in 1/1000 of the card, `correction` in 1/1000 of the times that rows claim.
+
+    While there is spare, the ceiling limits instead of the share; without a ceiling, the share does.
+    """
 
     uuid: bytes
     memory: int = NO_LIMIT

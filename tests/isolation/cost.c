@@ -13,6 +13,8 @@ static CUresult (*allocate)(CUdeviceptr *, size_t);
 static CUresult (*release)(CUdeviceptr);
 static CUresult (*info)(size_t *, size_t *);
 static CUresult (*launch)(CUgraphExec, CUstream);
+static CUresult (*run)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **,
+                       void **);
 static CUresult (*version)(int *);
 
 static void allocate_and_free(void) {
@@ -26,6 +28,8 @@ static void get_info(void) {
 }
 
 static void launch_graph(void) { launch(NULL, NULL); }
+
+static void launch_kernel(void) { run((CUfunction)1, 1, 1, 1, 1, 1, 1, 0, (CUstream)64, NULL, NULL); }
 
 static void get_version(void) {
     int found;
@@ -57,8 +61,9 @@ int main(int count, char **arguments) {
     *(void **)&release = dlsym(library, "cuMemFree_v2");
     *(void **)&info = dlsym(library, "cuMemGetInfo_v2");
     *(void **)&launch = dlsym(library, "cuGraphLaunch");
+    *(void **)&run = dlsym(library, "cuLaunchKernel");
     *(void **)&version = dlsym(library, "cuDriverGetVersion");
     if (start(0)) return 65;
-    printf("allocate-and-free %.1f get-info %.1f launch-graph %.1f any-other %.1f\n", best_ns(allocate_and_free),
-           best_ns(get_info), best_ns(launch_graph), best_ns(get_version));
+    printf("allocate-and-free %.1f get-info %.1f launch-graph %.1f launch-kernel %.1f any-other %.1f\n", best_ns(allocate_and_free),
+           best_ns(get_info), best_ns(launch_graph), best_ns(launch_kernel), best_ns(get_version));
 }

@@ -14,7 +14,7 @@ from .node import CONTEXT_MIB, MIB, OUT_OF_MEMORY, Container, Driver
 
 OLDEST_GLIBC: Final = (2, 17)
 OVERRIDDEN: Final = re.findall(
-    r"^(?:ALLOCATE|RELEASE|OTHER)\((\w+),",
+    r"^(?:ALLOCATE|RELEASE|LAUNCH|OTHER)\((\w+),",
     (Path(__file__).parents[2] / "isolation/overrides.h").read_text(),
     re.MULTILINE,
 )

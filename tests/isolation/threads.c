@@ -49,11 +49,16 @@ static void use_contexts(void) {
     EXPECT(FUNCTION(cuDevicePrimaryCtxRelease_v2)(0));
 }
 
+static void launch_kernels(void) {
+    for (uintptr_t function = 1; function < 9; function++)
+        EXPECT(FUNCTION(cuLaunchKernel)((CUfunction)function, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL));
+}
+
 static void *work(void *argument) {
-    static void (*const uses[])(void) = {use_memory, use_virtual_memory, use_pool, use_contexts};
+    static void (*const uses[])(void) = {use_memory, use_virtual_memory, use_pool, use_contexts, launch_kernels};
     unsigned random = (unsigned)(uintptr_t)argument;
     EXPECT(FUNCTION(cuCtxSetCurrent)(context));
-    for (int i = 0; i < rounds; i++) uses[(unsigned)rand_r(&random) % 4]();
+    for (int i = 0; i < rounds; i++) uses[(unsigned)rand_r(&random) % 5]();
     return NULL;
 }
 
