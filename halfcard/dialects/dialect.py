@@ -11,7 +11,7 @@ from ..claims import MEMORY, Claim, Unit
 from ..problems import QUANTITY, Problem
 from ..quantity import NANOS, InvalidQuantity, Quantity
 from .amounts import AmountRefusal, ParsedAmount
-from .memory_amount import is_many, rounded_down, units_of
+from .memory_amount import MOST_UNITS, is_many, rounded_down, units_of
 from .record import PeerRecord
 
 __all__ = ["MAX_AMOUNT", "AmountRefusal", "Dialect", "ParsedAmount", "at", "read_text", "whole_number"]
@@ -81,8 +81,9 @@ class Dialect:
     def read(self, resource: str, quantity: Quantity) -> ParsedAmount | AmountRefusal:
         """Reads a written amount. Reading the result again must give the same result."""
         unit = self.units.get(resource)
-        is_memory = unit is not None and unit.counted == MEMORY and is_many(quantity)
-        return units_of(quantity, unit.size, QUANTITY) if unit and is_memory else whole_number(quantity)
+        if unit is None or unit.counted != MEMORY:
+            return whole_number(quantity)
+        return units_of(quantity, unit.size, QUANTITY) if is_many(quantity) else whole_number(quantity, MOST_UNITS)
 
     def read_total(self, resource: str, quantity: Quantity) -> ParsedAmount | AmountRefusal:
         """Reads an amount in the budget of a namespace, which may be any number of cards."""
@@ -122,13 +123,14 @@ def read_text(
         return AmountRefusal(QUANTITY, "write digits, or a suffix that Kubernetes knows, such as Gi")
 
 
-def whole_number(quantity: Quantity) -> ParsedAmount | AmountRefusal:
+def whole_number(quantity: Quantity, most: int = MAX_AMOUNT) -> ParsedAmount | AmountRefusal:
+    """Reads an amount that is in the resource's own unit; `most` is the largest number that a refusal may suggest."""
     amount = quantity.as_int()
     if amount is not None and 0 <= amount <= MAX_AMOUNT:
         return ParsedAmount(amount)
     if quantity.nanos > MAX_AMOUNT * NANOS:
         return AmountRefusal(QUANTITY, "use a number in the resource's own unit, without a suffix such as Gi")
-    return AmountRefusal(QUANTITY, f"use {max(0, -(-quantity.nanos // NANOS))}")
+    return AmountRefusal(QUANTITY, f"use {max(0, min(most, -(-quantity.nanos // NANOS)))}")
 
 
 def at(where: str, resource: str) -> str:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from halfcard import names
@@ -288,6 +288,7 @@ def test_another_spelling_by_the_api_server_changes_nothing(read: Read, quantity
 
 
 @given(ways, amounts)
+@example(partial(Dialects().by_name["aliyun"].read, names.ALIYUN_GPU_MEM), Quantity.parse("1048575.3"))
 def test_amounts_are_within_bounds_and_suggestions_are_valid_amounts(read: Read, quantity: Quantity) -> None:
     answer = read(quantity)
     if isinstance(answer, ParsedAmount):
