@@ -138,8 +138,10 @@ def uuids_by_name(cluster: Cluster, node: str) -> dict[str, str]:
 
 def test_the_doctor_finds_nothing(helm: Helm) -> None:
     output = io.StringIO()
+    reached = ["--namespace", _TEAM, f"--kubeconfig={helm.cluster.admin.kubeconfig}"]
     with redirect_stdout(output):
-        code = halfcard(["doctor", "--strict", "--namespace", _TEAM, f"--kubeconfig={helm.cluster.admin.kubeconfig}"])
+        # the first share runs once the agent has registered with kubelet, seconds before its pod counts as ready
+        code = halfcard(["doctor", "--strict", "--wait", "60", *reached])
     assert code == 0, output.getvalue()
 
 
