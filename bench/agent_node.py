@@ -207,7 +207,8 @@ class Node:
         cdi, state, devices = (self.folder / name for name in ("cdi", "state", "dev"))
         return [
             *(sys.executable, "-m", "deviceplugin", "--node", NODE, "--kubeconfig", str(self.kubeconfig)),
-            *("--http", f"{_LOCAL}:{port}", "--device-root", str(devices), "--cdi-dir", str(cdi)),
+            *("--http", f"{_LOCAL}:{port}", "--plain-metrics", "--https", f"{_LOCAL}:0"),
+            *("--device-root", str(devices), "--cdi-dir", str(cdi)),
             *("--state-dir", str(state), "--kubelet-plugins", str(self.kubelet.plugin_folder)),
             *("--pod-resources", str(self.kubelet.pod_resources)),
         ]

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from deviceplugin.app import agent_app
+from deviceplugin.app import UsagePages, plain_app
 from deviceplugin.gpus.interface import Load, Process
 from deviceplugin.metrics import AgentMetrics
 from deviceplugin.usage import usage_metrics
@@ -52,7 +52,7 @@ async def _serve(meter: Meter, lifecycle: Lifecycle, log: Log) -> None:
     metrics = AgentMetrics(registry, is_made_up=False)
     for call in ("allocate", "prestart"):
         metrics.count_call(call, "ok", 0.001)
-    app = agent_app(meter.usage, checks={}, lifecycle=lifecycle, registry=registry)
+    app = plain_app(UsagePages(meter.usage, registry), checks={}, lifecycle=lifecycle, plain_metrics=True)
     constant = usage_metrics.write(await meter.usage()).encode()
 
     async def floor(_: Request) -> Response:

@@ -145,7 +145,7 @@ def _starts(turns: Sequence[Turn], pods: int) -> Part:
 
 def _answers(agent: Agent) -> Part:
     """Reports how long kubelet waited on average, and how often the runtime had to be asked again."""
-    _, text = agent.get(names.METRICS_PATH)
+    _, text = agent.get(names.METRICS_PATH, agent.token())
     found = {(call, what): float(value) for what, call, value in _SECONDS.findall(text)}
     figures = []
     for call in ("allocate", "prestart"):

@@ -7,5 +7,6 @@
 - `adoption`: containers that another device plugin started before us
 - `advertise`, `advertiser`: device ids for kubelet; inventory, totals and Events for the node object
 - `usage`: which process uses how much of a card, for people and for Prometheus
+- `app`, `self_signed`, `certificate`: its HTTP applications, and the certificate that it issues itself
 - `node_pods`, `node_view`, `card_watch`: the state that all of them share
 """

@@ -13,12 +13,27 @@ from serving.log import LogForm
 
 
 @dataclass(frozen=True, slots=True)
+class AgentPorts:
+    """Where the agent listens.
+
+    Attributes:
+        http: for probes, without TLS.
+        https: for people and Prometheus, who send a token.
+        plain_metrics: `http` has the metrics too.
+    """
+
+    http: Address
+    https: Address
+    plain_metrics: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class NodePaths:
     """The paths on this node.
 
     Attributes:
         node: its name.
-        http: the address for people and Prometheus.
+        ports: where it listens.
         devices: the folder of the driver's device files.
         plugins: kubelet's folder of plugins' sockets.
         pod_resources: kubelet's socket that lists holders of ids.
@@ -28,7 +43,7 @@ class NodePaths:
     """
 
     node: str
-    http: Address
+    ports: AgentPorts
     devices: Path
     plugins: Path
     pod_resources: Path
@@ -46,7 +61,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=argument,
         default=f":{names.AGENT_PORT}",
         metavar="ADDRESS",
-        help="metrics, usage and health, without TLS (default %(default)s)",
+        help="health, without TLS (default %(default)s)",
+    )
+    parser.add_argument(
+        "--https",
+        type=argument,
+        default=f":{names.AGENT_TLS_PORT}",
+        metavar="ADDRESS",
+        help="metrics and usage, for tokens that may read them (default %(default)s)",
+    )
+    parser.add_argument(
+        "--plain-metrics",
+        action="store_true",
+        help="metrics without TLS too, for any caller, as gpu-manager has them",
     )
     parser.add_argument(
         "--fake-gpus", metavar="SPEC", help="offer cards that do not exist, such as 4xT4, to try Halfcard"
@@ -78,7 +105,7 @@ def _add_folders(parser: argparse.ArgumentParser) -> None:
 def paths_of(arguments: argparse.Namespace) -> NodePaths:
     return NodePaths(
         node=arguments.node,
-        http=arguments.http,
+        ports=AgentPorts(arguments.http, arguments.https, plain_metrics=arguments.plain_metrics),
         devices=arguments.device_root,
         plugins=arguments.kubelet_plugins,
         pod_resources=arguments.pod_resources,

@@ -17,6 +17,7 @@ from halfcard.node_changes import without_heartbeat
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from kube.api.informer import Informer, follow_jobs
+from kube.token_access import TokenAccess
 from serving.background_jobs import Job, report_problems, run_in_background
 from serving.lifecycle import Lifecycle
 from serving.listener import Listener, StopTimings, serve
@@ -28,7 +29,7 @@ from .advertiser import Advertiser
 from .allocate.allocator import Allocator, Injector, NodeContext
 from .allocate.metered_allocator import MeteredAllocator
 from .allocate.slots import Slots
-from .app import agent_app
+from .app import UsagePages, plain_app, usage_app
 from .arguments import NodePaths
 from .card_watch import CardWatch
 from .failed_admissions import failed_admissions
@@ -46,11 +47,13 @@ from .metrics import AgentMetrics
 from .node_pods import NodePods, WatchedObject
 from .node_view import NodeView
 from .options import AgentOptions
+from .self_signed import self_signed
 from .usage.cgroups import Cgroups
 from .usage.excess import ExcessReports
 from .usage.meter import Meter
 
 AGENT: Final = "agent"
+USAGE: Final = "usage"
 _SWEEP_EVERY_S: Final = 10.0
 _AT_ONCE: Final = StopTimings(grace_s=0.0, drain_s=0.0, finish_s=1.0)
 """No load balancer needs a grace period, and kubelet rejects pods while no agent runs: a restart must be short."""
@@ -237,12 +240,18 @@ class Agent:
         )
         gc.freeze()
         async with run_in_background(jobs, self._log):
-            await serve([self._listener(lifecycle)], lifecycle=lifecycle, log=self._log, stopping=_AT_ONCE)
+            await serve(await self._listeners(lifecycle), lifecycle=lifecycle, log=self._log, stopping=_AT_ONCE)
             self._gpus.close()
         self._slots.show_all(time.time_ns())
         await self._pod_resources.close()
         self._calls.close()
 
-    def _listener(self, lifecycle: Lifecycle) -> Listener:
-        app = agent_app(self._meter.usage, checks=self._checks(), lifecycle=lifecycle, registry=self._registry)
-        return Listener(AGENT, self._paths.http.host, self._paths.http.port, app)
+    async def _listeners(self, lifecycle: Lifecycle) -> Sequence[Listener]:
+        ports, pages = self._paths.ports, UsagePages(self._meter.usage, self._registry)
+        plain = plain_app(pages, checks=self._checks(), lifecycle=lifecycle, plain_metrics=ports.plain_metrics)
+        usage = usage_app(pages, TokenAccess(self._calls, time.monotonic))
+        tls = await self_signed(self._paths.node)
+        return (
+            Listener(AGENT, ports.http.host, ports.http.port, plain),
+            Listener(USAGE, ports.https.host, ports.https.port, usage, tls),
+        )

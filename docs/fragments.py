@@ -49,10 +49,9 @@ from kube.lease.candidate import LeaseTimings
 from kube.manifests import folder_source
 from quota import metrics as quota_metrics
 from serving import tls
-from serving.body_density import BYTES_PER_VALUE, FREE_VALUES
 from serving.certificate_expiry import add_expiry_metric
 from serving.client_limits import ClientLimits
-from serving.large_bodies import PLACES
+from serving.large_bodies import BYTES_PER_VALUE, FREE_VALUES, PLACES
 from serving.listener import StopTimings
 from settings import installation, sections
 

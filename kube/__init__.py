@@ -4,5 +4,6 @@
 - `lease`: leader election
 - `ledger`: ledgers in ConfigMaps, and how replicas share the writing
 - `quota`: quota objects and native quotas
+- `token_access`: whether the owner of a token may read a path
 - `manifests`: YAML and JSON files
 """

@@ -11,18 +11,24 @@ import asyncio
 import socket
 import ssl
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from serving.address import bound_address
 from serving.connection import Connection, Traffic
 from serving.log import Log
 
-if TYPE_CHECKING:
-    from serving.tls import ReloadingContext  # a process without TLS saves the memory of the import
-
 _ACCEPTS_PER_WAKE_UP = 64
 _TLS_CLOSE_S = 2.0
 _REPORT_EVERY_S = 10.0
+
+
+class ServerTls(Protocol):
+    """The TLS of a listener. A process without TLS saves the memory of what implements it."""
+
+    context: ssl.SSLContext
+
+    async def watch(self, log: Log) -> None:
+        """Follows the files that it has until cancelled."""
 
 
 class HandshakeObserver(Protocol):
@@ -39,7 +45,7 @@ class Acceptor:
         listening: socket.socket,
         traffic: Traffic,
         *,
-        tls: ReloadingContext | None,
+        tls: ServerTls | None,
         handshakes: HandshakeObserver | None,
         log: Log,
     ) -> None:
@@ -191,7 +197,7 @@ def _report(observer: HandshakeObserver, address: str, connection: Connection, f
         observer.failed(address, failure)
 
 
-def _tls_arguments(tls: ReloadingContext | None, handshake_s: float) -> dict[str, Any]:
+def _tls_arguments(tls: ServerTls | None, handshake_s: float) -> dict[str, Any]:
     if tls is None:
         return {}
     return {"ssl": tls.context, "ssl_handshake_timeout": handshake_s, "ssl_shutdown_timeout": _TLS_CLOSE_S}

@@ -1,6 +1,10 @@
-"""Large bodies queue behind small ones: few are in memory at a time, and between two decisions small ones are served.
+"""Bounds what large bodies cost: they queue behind small ones, and have no more values than their size allows.
 
-A large body waits in its connection: it is read only when it has a place, so the waiting ones take no memory.
+A large body waits in its connection: it is read only when it has a place, so the waiting ones take no memory. Few are
+in memory at a time, and between two decisions small ones are served.
+
+A value costs Python up to 118 bytes, an empty list 37 for three bytes of JSON. An object of a cluster has a value in 16
+bytes, and few have more than thousands.
 """
 
 from __future__ import annotations
@@ -19,6 +23,12 @@ LARGE_BYTES: Final = 128 * 2**10
 
 PLACES: Final = 4
 """How many large bodies are in memory at the same time."""
+
+FREE_VALUES: Final = 150_000
+"""A body of any density may have so many: they cost less than 20 MB."""
+
+BYTES_PER_VALUE: Final = 16
+"""A body with more values needs so many bytes for each, so that it takes about eight times its size."""
 
 
 class LargeBodies:
@@ -54,3 +64,10 @@ def is_large(scope: Scope) -> bool:
         if name == b"content-length":
             return not value.isdigit() or int(value[:20]) >= LARGE_BYTES
     return True
+
+
+def check_density(body: bytes) -> None:
+    """Raises RefusedRequest for too many values; a comma in a text counts like one between values."""
+    most = max(FREE_VALUES, len(body) // BYTES_PER_VALUE)
+    if len(body) > most and (values := sum(map(body.count, (b",", b"[", b"{")))) > most:
+        raise RefusedRequest(413, f"the body has about {values} values; one of {len(body)} bytes may have {most}")

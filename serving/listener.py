@@ -11,22 +11,19 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from starlette.types import ASGIApp
 from uvicorn import Config
 from uvicorn.lifespan.on import LifespanOn
 
-from serving.acceptor import Acceptor, HandshakeObserver
+from serving.acceptor import Acceptor, HandshakeObserver, ServerTls
 from serving.address import Address, bind
 from serving.client_limits import ClientLimits
 from serving.connection import Traffic
 from serving.errors import CannotServeError
 from serving.lifecycle import Lifecycle
 from serving.log import Log
-
-if TYPE_CHECKING:
-    from serving.tls import ReloadingContext  # a process without TLS saves the memory of the import
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +32,7 @@ class Listener:
     host: str
     port: int
     app: ASGIApp
-    tls: ReloadingContext | None = None
+    tls: ServerTls | None = None
     limits: ClientLimits = field(default_factory=ClientLimits)
     handshakes: HandshakeObserver | None = None
 

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import ssl
-import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from serving.certificate_pair import ServedLeaf, read_pair
 from serving.errors import CannotServeError
 from serving.log import Log, utc_now
+from serving.tls_context import server_context
 
 POLL_S = 3.0
 UNCHANGED = "the files are unchanged"
@@ -121,33 +118,8 @@ class ReloadingContext:
 
 
 def _fresh_context(material: _FileContents) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.set_alpn_protocols(["http/1.1"])
-    # A resumed session would skip the check of its client certificate, though the client CA may have changed.
-    context.num_tickets = 0
-    context.options |= ssl.OP_NO_TICKET
-    _load_pair(context, material.cert, material.key)
+    context = server_context(material.cert + b"\n" + material.key)
     if material.client_ca is not None:
         context.load_verify_locations(cadata=material.client_ca.decode("ascii"))
         context.verify_mode = ssl.CERT_REQUIRED
     return context
-
-
-def _load_pair(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
-    """Loads the pair from a private copy, so that exactly the checked bytes are loaded."""
-    with _private_file() as (pair, path):
-        pair.write(cert + b"\n" + key)
-        pair.flush()
-        context.load_cert_chain(path)
-
-
-@contextmanager
-def _private_file() -> Iterator[tuple[IO[bytes], str]]:
-    """Yields a file in memory where the system has that, so that the root file system can be read-only."""
-    if sys.platform == "linux":
-        with open(os.memfd_create("tls-pair", os.MFD_CLOEXEC), "wb") as pair:  # noqa: PTH123 - a descriptor has no path
-            yield pair, f"/proc/self/fd/{pair.fileno()}"
-    else:
-        with tempfile.NamedTemporaryFile() as pair:
-            yield pair, pair.name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from serving.body_density import check_density
+from serving.large_bodies import check_density
 from serving.request_body import RefusedRequest
 
 MAX_BODY_BYTES: Final = 7 * 2**20

@@ -25,9 +25,14 @@ _RBAC: Final = CHART / "rbac"
 _ACCOUNT: Final = names.AGENT_SERVICE_ACCOUNT.rpartition(":")[2]
 _READY_WITHIN_S: Final = 30.0
 _GET: Final = """
-import http.client, sys
-connection = http.client.HTTPConnection(sys.argv[1], int(sys.argv[2]), timeout=5)
-connection.request("GET", sys.argv[3])
+import http.client, ssl, sys
+address, port, path, token = sys.argv[1:]
+if token:
+    tls = ssl._create_unverified_context()  # each agent issues its certificate itself
+    connection = http.client.HTTPSConnection(address, int(port), timeout=5, context=tls)
+else:
+    connection = http.client.HTTPConnection(address, int(port), timeout=5)
+connection.request("GET", path, headers={"Authorization": f"Bearer {token}"})
 answer = connection.getresponse()
 print(answer.status, answer.read().decode(), sep="\\n", end="")
 """
@@ -106,12 +111,19 @@ class AgentProcess(Startable):
             raise CannotStartError(f"{self.program.name} ended by itself:\n{self.program.log_tail()}")
         return self.get(names.READY_PATH)[0] == 200
 
+    def token(self) -> str:
+        """Returns a token that may read usage."""
+        return self.node.cluster.service_account(names.NAMESPACE, names.TOP).token
+
     # --- what it says -------------------------------------------------------------------------------------------------
 
-    def get(self, path: str) -> tuple[int, str]:
-        """Requests a path from inside the node, at the node's address; the status is 0 without an answer."""
-        address = (self.node.network.address, str(names.AGENT_PORT))
-        done = self.node.run(sys.executable, "-I", "-S", "-c", _GET, *address, path)
+    def get(self, path: str, token: str = "") -> tuple[int, str]:
+        """Requests a path from inside the node, at the node's address; the status is 0 without an answer.
+
+        With a token it asks the port with TLS.
+        """
+        port = names.AGENT_TLS_PORT if token else names.AGENT_PORT
+        done = self.node.run(sys.executable, "-I", "-S", "-c", _GET, self.node.network.address, str(port), path, token)
         status, _, body = done.stdout.partition("\n")
         return (int(status), body) if done.code == 0 else (0, "")
 

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from starlette.types import Scope
 
-from serving.body_density import check_density
+from serving.large_bodies import check_density
 
 from ..bind.binder import NotBound, NotLeading
 from ..bind.forwarding import Forwarding, NotForwarded

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from halfcard.exit_codes import UnreadableError
@@ -37,13 +39,16 @@ class NotSentError(NoAnswerError):
 
 
 class ApiCalls:
-    """Calls for one event loop. A refusal is returned as an answer; the caller must quote `path`.
+    """Calls for one event loop, each with `headers`. A refusal is returned as an answer; the caller must quote `path`.
 
     Every call may raise NoAnswerError, and ValueError for an invalid path.
     """
 
-    def __init__(self, access: Access, connections: int = _CONNECTIONS) -> None:
+    def __init__(
+        self, access: Access, connections: int = _CONNECTIONS, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self._access = access
+        self._headers = headers
         self._idle: list[KeptConnection] = []
         self._busy: set[KeptConnection] = set()
         self._turns = asyncio.Semaphore(connections)
@@ -145,7 +150,7 @@ class ApiCalls:
         lines = [
             f"{method} {self._access.prefix}{path} HTTP/1.1",
             f"Host: {host}:{self._access.port}",
-            *(f"{name}: {value}" for name, value in self._access.headers().items()),
+            *(f"{name}: {value}" for name, value in {**self._access.headers(), **self._headers}.items()),
         ]
         if body:
             lines.append(f"Content-Type: {content_type}")

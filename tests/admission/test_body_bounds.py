@@ -11,7 +11,7 @@ from admission import wire
 from admission.entry.body_bounds import MAX_OBJECT_BYTES, check_cost
 from bench import reviews
 from bench.dense_bodies import DENSE, largest, review
-from serving.body_density import BYTES_PER_VALUE
+from serving.large_bodies import BYTES_PER_VALUE
 from serving.request_body import RefusedRequest
 
 POD: Final = json.dumps(reviews.pod(), separators=(",", ":")).encode()

@@ -17,6 +17,8 @@ from .list_server import config
 
 NODES: Final = "/api/v1/nodes"
 PODS: Final = f"/api/v1/namespaces/{names.NAMESPACE}/pods"
+_TOKENS: Final = f"/api/v1/namespaces/{names.NAMESPACE}/serviceaccounts/halfcard-top/token"
+_TOKEN: Final = "of-halfcard-top"
 HANGS: Final = "hangs"
 REFUSES: Final = "refuses"
 
@@ -40,8 +42,8 @@ def cluster_of(folder: Path, agents: Mapping[str, str | bytes | None], *, in_pod
     Nodes can be listed only where no agent runs in a pod.
     """
     ended = threading.Event()
-    way = f"{PODS}/agent-of-" if in_pods else f"{NODES}/"
-    answers = {f"{way}{name}:5678/proxy/usage?output=json": answer for name, answer in agents.items() if answer}
+    way = f"{PODS}/https:agent-of-" if in_pods else f"{NODES}/https:"
+    answers = {f"{way}{name}:5679/proxy/usage?output=json": answer for name, answer in agents.items() if answer}
     pods = [agent(name) for name, answer in agents.items() if answer is not None] if in_pods else []
     nodes = [node(name, has_agent=answer is not None) for name, answer in agents.items()]
     lists = {PODS: [OTHER_POD, *pods], **({} if pods else {NODES: nodes})}
@@ -52,13 +54,18 @@ def cluster_of(folder: Path, agents: Mapping[str, str | bytes | None], *, in_pod
         def do_GET(self) -> None:
             if (items := lists.get(self.path.partition("?")[0])) is not None:
                 return self._answer(200, json.dumps({"metadata": {"resourceVersion": "1"}, "items": items}).encode())
-            found = answers.get(self.path)
+            found = answers.get(self.path) if self.headers[names.TOKEN_HEADER] == _TOKEN else b"no token"
             if found == HANGS:
                 ended.wait(30)
             if isinstance(found, bytes):
                 return self._answer(200, found)
-            message = "error trying to reach service: dial tcp 10.0.0.9:5678: connect: connection refused"
+            message = "error trying to reach service: dial tcp 10.0.0.9:5679: connect: connection refused"
             return self._answer(503, json.dumps({"kind": "Status", "message": message, "code": 503}).encode())
+
+        def do_POST(self) -> None:
+            request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            assert (self.path, request["spec"]) == (_TOKENS, {"expirationSeconds": 600})
+            self._answer(201, json.dumps({"status": {"token": _TOKEN}}).encode())
 
         def _answer(self, code: int, body: bytes) -> None:
             self.send_response(code)

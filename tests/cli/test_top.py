@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-import cli.top
+import cli.inputs.agent_usage
 from cli.__main__ import main
 from deviceplugin.gpus.interface import Process
 from deviceplugin.usage.usage_json import usage_json
@@ -110,21 +110,21 @@ SILENT: Final[dict[str, tuple[str | bytes, str]]] = {
 def test_a_node_that_does_not_answer_is_one_line_and_affects_nothing_else(
     top: Top, monkeypatch: pytest.MonkeyPatch, answer: str | bytes, why: str
 ) -> None:
-    monkeypatch.setattr(cli.top, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(cli.inputs.agent_usage, "_PATIENCE_S", 0.5)
     printed = top({**BOTH, "gpu9": answer})
     assert (printed.code, printed.out) == (0, top(BOTH).out)
     joined = " ".join(printed.err.split())
     assert joined.startswith("Warning: gpu9: its agent does not answer: ") and why in joined
 
 
-PORT: Final = "the API server must reach port 5678 of the agents: check that their pods run"
+PORT: Final = "the API server must reach port 5679 of the agents: check that their pods run"
 
 
 @pytest.mark.parametrize("answer", [REFUSES, HANGS])
 def test_agents_that_cannot_be_reached_say_once_which_port_to_check(
     top: Top, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
-    monkeypatch.setattr(cli.top, "_PATIENCE_S", 0.5)
+    monkeypatch.setattr(cli.inputs.agent_usage, "_PATIENCE_S", 0.5)
     assert " ".join(top({**BOTH, "gpu8": answer, "gpu9": answer}).err.split()).count(PORT) == 1
     assert " ".join(top({"gpu9": answer}).err.split()).count(PORT) == 1
 
@@ -134,8 +134,10 @@ def test_something_else_that_answers_there_is_no_question_of_the_port(top: Top) 
 
 
 def test_many_nodes_that_hang_do_not_use_up_the_time_of_the_others(top: Top, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli.top, "_PATIENCE_S", 1.5)  # enough for agents that answer, on a busy machine too
-    hanging = {f"a{number:02}": HANGS for number in range(3 * cli.top._AT_ONCE)}
+    monkeypatch.setattr(
+        cli.inputs.agent_usage, "_PATIENCE_S", 1.5
+    )  # enough for agents that answer, on a busy machine too
+    hanging = {f"a{number:02}": HANGS for number in range(3 * cli.inputs.agent_usage._AT_ONCE)}
     printed = top({**hanging, **BOTH})
     assert [line.split()[0] for line in printed.out.splitlines()] == ["NODE", "gpu1", "gpu2", "cores"]
 

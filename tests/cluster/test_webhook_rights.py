@@ -14,8 +14,11 @@ from cli.__main__ import main as halfcard
 from deploy.chart.made import CHART
 from devcluster.control_plane.users import User
 from devcluster.services.installation import Installation
+from deviceplugin.certificate import issue
 from deviceplugin.usage.usage_json import usage_json
 from halfcard import names
+from serving.log import utc_now
+from serving.tls_context import server_context
 from tests.builders import pod
 from tests.deviceplugin.usages import usage
 from tests.kube.listening import JsonHandler, listening
@@ -222,7 +225,10 @@ def test_the_quota_service_may_write_ledgers_and_statuses_and_open_gates(webhook
 
 
 class _Agent(JsonHandler):
+    tokens: Final[list[str]] = []
+
     def do_GET(self) -> None:  # noqa: N802 - the name is http.server's
+        self.tokens.append(self.headers[names.TOKEN_HEADER])
         self.answer(200, json.loads(usage_json(usage([]))))
 
 
@@ -236,12 +242,19 @@ def agent(webhook: Installation) -> Iterator[None]:
     webhook.create(names.NAMESPACE, built).must()
     path = f"/api/v1/namespaces/{names.NAMESPACE}/pods/agent-1"
     host = cluster.network.host_address
-    with listening(_Agent, (host, names.AGENT_PORT)):
+    with listening(_Agent, (host, names.AGENT_TLS_PORT), server_context(issue("with-agent", utc_now()))):
         status = {"podIP": host, "podIPs": [{"ip": host}], "phase": "Running"}
         cluster.client.merge(cluster.admin, f"{path}/status", {"status": status})
         yield
     cluster.request("DELETE", f"{path}?gracePeriodSeconds=0").must()
     cluster.request("DELETE", "/api/v1/nodes/with-agent").must()
+
+
+def owner(webhook: Installation, token: str) -> str:
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+    answer = webhook.cluster.request("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review).must()
+    name: str = answer["status"]["user"]["username"]
+    return name
 
 
 def top(user: User) -> int:
@@ -254,12 +267,13 @@ def test_agents_are_read_with_a_role_in_halfcards_namespace_and_not_with_those_o
     person = webhook.cluster.tenant(space, "reader-of-usage")
     with agent(webhook):
         assert top(webhook.cluster.admin) == 0
+        assert owner(webhook, _Agent.tokens[-1]) == f"system:serviceaccount:{names.NAMESPACE}:{names.TOP}"
         assert top(person) == 2
         bound = ("--user=reader-of-usage", "--clusterrole=view")
         webhook.kubectl(names.NAMESPACE, "create", "rolebinding", "sees", *bound)
         webhook.cluster.wait_until(lambda: may(webhook, person, "list", "pods", _HOME), what="the right to see pods")
         assert top(person) == 2
-        assert 'cannot get resource "pods/proxy"' in " ".join(capsys.readouterr().err.split())
+        assert 'cannot create resource "serviceaccounts/token"' in " ".join(capsys.readouterr().err.split())
         bound = ("--user=reader-of-usage", "--clusterrole=halfcard-top")
         webhook.kubectl(names.NAMESPACE, "create", "rolebinding", "reads-usage", *bound)
         webhook.cluster.wait_until(lambda: top(person) == 0, what="the right to read usage")

@@ -58,9 +58,11 @@ def test_only_mounts_that_it_writes_are_writable() -> None:
     assert writable == {str(each) for each in (read.kubelet_plugins, read.cdi_dir, read.state_dir)}
 
 
-def test_its_port_is_that_of_the_node() -> None:
-    (port,) = CONTAINER["ports"]
-    assert port["containerPort"] == port["hostPort"] == names.AGENT_PORT
+def test_only_the_port_of_gpu_manager_is_open_on_the_node() -> None:
+    plain, usage = CONTAINER["ports"]
+    assert plain["containerPort"] == plain["hostPort"] == names.AGENT_PORT == arguments().http.port
+    assert usage["containerPort"] == names.AGENT_TLS_PORT == arguments().https.port
+    assert "hostPort" not in usage
 
 
 def test_it_sees_all_cards_with_the_utility_driver_only() -> None:

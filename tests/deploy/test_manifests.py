@@ -68,9 +68,10 @@ def test_probes_use_the_paths_and_port_that_are_served(name: str) -> None:
     spec = container(name)
     ports = {each["name"]: each["containerPort"] for each in spec["ports"]}
     asked = {kind: spec[kind]["httpGet"] for kind in spec if kind.endswith("Probe")}
-    assert asked["readinessProbe"] == {"path": names.READY_PATH, "port": "metrics"}
-    assert asked["startupProbe"] == {"path": names.HEALTH_PATH, "port": "metrics"}
-    assert ports["metrics"] == (names.AGENT_PORT if name == names.AGENT else names.STATUS_PORT)
+    port, number = ("status", names.AGENT_PORT) if name == names.AGENT else ("metrics", names.STATUS_PORT)
+    assert asked["readinessProbe"] == {"path": names.READY_PATH, "port": port}
+    assert asked["startupProbe"] == {"path": names.HEALTH_PATH, "port": port}
+    assert ports[port] == number
 
 
 @pytest.mark.parametrize("name", PORTS)

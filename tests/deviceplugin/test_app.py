@@ -1,23 +1,34 @@
-"""The agent's HTTP application over a real listener."""
+"""The agent's HTTP applications over a real listener."""
 
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
+import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
+from starlette.applications import Starlette
 
 import halfcard
-from deviceplugin.app import agent_app
+from deviceplugin.app import UsagePages, plain_app, usage_app
 from deviceplugin.gpus.interface import Process
 from deviceplugin.metrics import AgentMetrics
 from deviceplugin.usage.usage_json import read_usage
 from deviceplugin.usage.usage_metrics import write
 from deviceplugin.usage.usage_report import NodeUsageReport
 from deviceplugin.usage.usage_text import usage_text
+from halfcard import names
+from kube.api.access import Access
+from kube.api.calls import ApiCalls
+from kube.token_access import TokenAccess
+from serving.health_endpoints import Check
 from serving.lifecycle import Lifecycle
+from tests.kube.reviewing_server import KNOWN, ReviewingServer, reviewing
 from tests.serving.conversation import Answer, server
 
 from .usages import SEED, load, owner, usage
@@ -25,17 +36,86 @@ from .usages import SEED, load, owner, usage
 SEEN = usage([SEED], {"GPU-0": load(Process(7, 300, 5))}, {7: owner("vcuda")})
 
 
-async def get(path: str, seen: NodeUsageReport = SEEN, accept: str = "*/*", trouble: str | None = None) -> Answer:
+@asynccontextmanager
+async def pages(seen: NodeUsageReport = SEEN) -> AsyncIterator[tuple[UsagePages, TokenAccess, ReviewingServer]]:
+    """The pages of an agent, and an API server that allows the owner of a token to read them."""
     registry = CollectorRegistry()
     AgentMetrics(registry, is_made_up=True).count_registration("tuya.com/sgpu")
 
     async def look() -> NodeUsageReport:
         return seen
 
-    app = agent_app(look, checks={"kubelet": lambda: trouble}, lifecycle=Lifecycle(), registry=registry)
+    with reviewing() as api_server:
+        api_server.may_get = {"/usage", "/metrics"}
+        calls = ApiCalls(Access("127.0.0.1", api_server.port))
+        yield UsagePages(look, registry), TokenAccess(calls, time.monotonic), api_server
+        calls.close()
+
+
+async def ask(app: Starlette, path: str, *headers: str) -> Answer:
     async with server(app) as running:
         client = await running.connect()
-        return await client.ask(f"GET {path} HTTP/1.1\r\nhost: x\r\naccept: {accept}\r\n\r\n".encode())
+        lines = (f"GET {path} HTTP/1.1", "host: x", *headers)
+        return await client.ask(("\r\n".join(lines) + "\r\n\r\n").encode())
+
+
+async def get(path: str, seen: NodeUsageReport = SEEN, accept: str = "*/*") -> Answer:
+    """Requests a path with a token that may read it."""
+    async with pages(seen) as (shown, access, _):
+        return await ask(usage_app(shown, access), path, f"accept: {accept}", f"authorization: Bearer {KNOWN}")
+
+
+async def plain(path: str, *headers: str, trouble: str | None = None, plain_metrics: bool = False) -> Answer:
+    async with pages() as (shown, _, _):
+        checks: dict[str, Check] = {"kubelet": lambda: trouble}
+        app = plain_app(shown, checks=checks, lifecycle=Lifecycle(), plain_metrics=plain_metrics)
+        return await ask(app, path, *headers)
+
+
+PAGES: Final = ("/usage", "/usage?output=json", "/metric", "/metrics")
+
+
+# --- who may read -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_usage_is_for_tokens_that_may_read_it(path: str) -> None:
+    async with pages() as (shown, access, _):
+        app = usage_app(shown, access)
+        for header in (f"authorization: bearer  {KNOWN}", f"{names.TOKEN_HEADER}: {KNOWN}"):
+            assert (await ask(app, path, header)).status == 200
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize(
+    "header", ["accept: */*", "authorization: Basic known", "authorization: known", "authorization: Bearer guessed"]
+)
+async def test_others_are_told_how_to_get_a_token(path: str, header: str) -> None:
+    async with pages() as (shown, access, _):
+        answer = await ask(usage_app(shown, access), path, header)
+    assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
+    assert "vcuda" not in answer.body.decode()
+    assert f"kubectl -n {names.NAMESPACE} create token {names.TOP}" in answer.body.decode()
+
+
+async def test_who_may_not_read_is_told_which_role_allows_it() -> None:
+    async with pages() as (shown, access, api_server):
+        api_server.may_get.clear()
+        answer = await ask(usage_app(shown, access), "/metric", f"authorization: Bearer {KNOWN}")
+    assert answer.body.decode() == (
+        "/metric names the pods of all namespaces, and needs a token: system:serviceaccount:monitoring:prometheus"
+        " may not get /metrics; ask an administrator for a ClusterRoleBinding to halfcard-usage\n"
+    )
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_without_tls_no_usage_is_served_except_metrics_on_request(path: str) -> None:
+    assert (await plain(path, f"authorization: Bearer {KNOWN}")).status == 404
+    shown = await plain(path, plain_metrics=True)
+    assert shown.status == (404 if path.startswith("/usage") else 200)
+
+
+# --- what they read ---------------------------------------------------------------------------------------------------
 
 
 async def test_both_metrics_paths_return_usage_and_the_agents_own_metrics() -> None:
@@ -79,18 +159,19 @@ async def test_zeros_are_omitted_as_gpu_manager_does() -> None:
 
 
 async def test_an_agent_is_ready_when_its_checks_pass_and_always_alive() -> None:
-    assert (await get("/readyz")).status == 200
-    refused = await get("/readyz", trouble="kubelet has not answered yet")
+    assert (await plain("/readyz")).status == 200
+    refused = await plain("/readyz", trouble="kubelet has not answered yet")
     assert (refused.status, json.loads(refused.body)["checks"]["kubelet"]) == (503, "kubelet has not answered yet")
-    assert (await get("/healthz", trouble="kubelet has not answered yet")).status == 200
+    assert (await plain("/healthz", trouble="kubelet has not answered yet")).status == 200
 
 
 async def test_the_version_has_gpu_managers_format() -> None:
-    assert json.loads((await get("/version")).body) == {"version": halfcard.__version__}
+    assert json.loads((await plain("/version")).body) == {"version": halfcard.__version__}
 
 
 async def test_other_paths_are_not_found() -> None:
-    assert [(await get(path)).status for path in ("/", "/graph", "/debug/pprof/", "/docs")] == [404] * 4
+    for ask_for in (get, plain):
+        assert [(await ask_for(path)).status for path in ("/", "/graph", "/debug/pprof/", "/docs")] == [404] * 4
 
 
 async def test_simulated_cards_are_marked_in_every_format() -> None:

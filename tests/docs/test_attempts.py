@@ -19,6 +19,8 @@ _BINDINGS: Final = "tests/cluster/test_webhook_bindings.py"
 _CERTS: Final = "tests/cluster/test_certs.py"
 _TOKENS: Final = "tests/admission/test_callers.py"
 _QUOTA: Final = "tests/cluster/test_gpu_quota.py"
+_READERS: Final = "tests/kube/test_token_access.py"
+_RIGHTS: Final = "tests/cluster/test_webhook_rights.py"
 _AGENTS: Final = "tests/cluster/test_webhook_agents.py"
 _SLOTS: Final = "tests/cluster/test_webhook_slots.py"
 _CALLERS: Final = "tests/extender/bind/test_forwarding.py::test_calls_from_other_machines_need_a_client_certificate"
@@ -109,6 +111,16 @@ TESTS_OF_ATTEMPTS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "A pod that itself requests `halfcard.dev/slot`": (
             f"{_SLOTS}::test_a_slot_number_that_a_tenant_wrote_is_corrected",
             f"{_SLOTS}::test_a_pod_without_slot_numbers_is_refused",
+        ),
+        "Reading everyone's pods": (
+            "tests/node/test_agent_usage.py::test_usage_is_only_for_tokens_that_may_read_it",
+            "tests/deviceplugin/test_app.py::test_without_tls_no_usage_is_served_except_metrics_on_request",
+        ),
+        "Being an agent": (
+            f"{_RIGHTS}::test_agents_are_read_with_a_role_in_halfcards_namespace_and_not_with_those_of_tenants",
+        ),
+        "A flood of guessed tokens": (
+            f"{_READERS}::test_unknown_tokens_displace_no_known_one_and_are_reviewed_one_at_a_time",
         ),
         "A record that conflicts": (
             "tests/deviceplugin/allocate/test_assignment.py::test_a_pod_does_not_start_on_a_card_with_too_little_left",

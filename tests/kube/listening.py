@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -43,8 +44,12 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def listening(handler: type[BaseHTTPRequestHandler], at: tuple[str, int] = ("127.0.0.1", 0)) -> Iterator[int]:
+def listening(
+    handler: type[BaseHTTPRequestHandler], at: tuple[str, int] = ("127.0.0.1", 0), tls: ssl.SSLContext | None = None
+) -> Iterator[int]:
     server = _Server(at, handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

@@ -117,7 +117,7 @@ def is_call_pending(gpus: GpuCluster) -> bool:
 
 def failed_admissions(gpus: GpuCluster) -> int:
     """The agent's own count."""
-    families = text_string_to_metric_families(gpus.agent.get(names.METRICS_PATH)[1])
+    families = text_string_to_metric_families(gpus.agent.get(names.METRICS_PATH, gpus.agent.token())[1])
     samples = (sample for family in families for sample in family.samples if sample.name == _FAILED)
     return int(sum(sample.value for sample in samples))
 

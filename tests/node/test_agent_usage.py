@@ -62,7 +62,7 @@ def _first_process(gpus: GpuCluster, running: Object) -> int:
 
 def gauges(gpus: GpuCluster) -> str:
     """gpu-manager's metrics, without Halfcard's own."""
-    status, text = gpus.agent.get(names.GPU_MANAGER_METRICS_PATH)
+    status, text = gpus.agent.get(names.GPU_MANAGER_METRICS_PATH, gpus.agent.token())
     assert status == 200
     return text[: text.index("# HELP halfcard_")]
 
@@ -100,10 +100,24 @@ def test_top_shows_containers_with_their_processes(
 
 
 @pytest.mark.usefixtures("vcuda")
+def test_usage_is_only_for_tokens_that_may_read_it(gpus: GpuCluster) -> None:
+    agent, cluster = gpus.agent, gpus.cluster
+    tenant = cluster.service_account(NAMESPACE, "prometheus")
+    for path in (names.USAGE_PATH, names.METRICS_PATH, names.GPU_MANAGER_METRICS_PATH):
+        assert agent.get(path)[0] == 404
+        assert agent.get(path, "guessed")[0] == 401
+        status, why = agent.get(path, tenant.token)
+        assert status == 403 and f"{tenant.name} may not get" in why
+    granted = (f"--clusterrole={names.USAGE_ROLE}", f"--serviceaccount={NAMESPACE}:prometheus")
+    assert cluster.kubectl("create", "clusterrolebinding", "reads-usage", *granted).code == 0
+    cluster.wait_until(lambda: agent.get(names.METRICS_PATH, tenant.token)[0] == 200, what="the metrics to be readable")
+
+
+@pytest.mark.usefixtures("vcuda")
 def test_a_process_outside_of_all_pods_is_reported(gpus: GpuCluster) -> None:
     (card,) = gpus.agent.driver.cards
     gpus.agent.driver.processes(card.uuid, StandInProcess(1, memory_mib=200))
-    status, text = gpus.agent.get(names.USAGE_PATH)
+    status, text = gpus.agent.get(names.USAGE_PATH, gpus.agent.token())
     gpus.agent.driver.processes(card.uuid)
     assert status == 200
     assert "process 1 uses 200 MiB: it belongs to no pod" in " ".join(text.split())

@@ -14,13 +14,12 @@ from typing import Any
 from cryptography import x509
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from serving.acceptor import HandshakeObserver
+from serving.acceptor import HandshakeObserver, ServerTls
 from serving.address import Address
 from serving.client_limits import ClientLimits
 from serving.lifecycle import Lifecycle
 from serving.listener import Listener, StopTimings, serve
 from serving.log import Log
-from serving.tls import ReloadingContext
 from tests.serving.authority import Authority
 
 AT_ONCE = StopTimings(grace_s=0, drain_s=0, finish_s=5)
@@ -82,7 +81,7 @@ class Server:
 async def server(
     app: ASGIApp,
     *,
-    tls: ReloadingContext | None = None,
+    tls: ServerTls | None = None,
     limits: ClientLimits | None = None,
     stopping: StopTimings = AT_ONCE,
     handshakes: HandshakeObserver | None = None,

@@ -141,6 +141,8 @@ ALWAYS: Final = (
     RoleGrant(_N, "", "nodes/status", "patch"),
     RoleGrant(_N, "", "pods", "get list watch patch"),
     RoleGrant(_N, "", "events", "create"),
+    RoleGrant(_N, "authentication.k8s.io", "tokenreviews", "create"),
+    RoleGrant(_N, "authorization.k8s.io", "subjectaccessreviews", "create"),
 )
 
 

@@ -33,7 +33,7 @@ def _namespace(item: dict[str, Any]) -> str:
 
 def _rights(account: str, role: dict[str, Any], file: str) -> Iterator[Granted]:
     for rule in role["rules"]:
-        for group in rule["apiGroups"]:
+        for group in rule.get("apiGroups", []):  # paths, which halfcard top reads, are no right of a process
             for resource in rule["resources"]:
                 for verb in rule["verbs"]:
                     for only in rule.get("resourceNames", [""]):
