@@ -105,10 +105,11 @@ class State:
 
     def node_classes(self) -> Mapping[str, NodeClass]:
         """Maps each known node to its class."""
-        self._refresh()
+        self.refresh()
         return self._node_classes
 
-    def _refresh(self) -> None:
+    def refresh(self) -> None:
+        """Computes what changed nodes have; for all nodes of a large cluster this takes a second."""
         while self._stale:
             name = self._stale.pop()
             self._node_classes.pop(name, None)
@@ -145,7 +146,7 @@ class State:
     def inconsistencies(self) -> tuple[str, ...]:
         """Describes implausible nodes, contradicting records and undecidable pods, a sentence each."""
         nodes = [str(node) for node in self._implausible.values()]
-        self._refresh()
+        self.refresh()
         usages = [each for found in self._inconsistent.values() for each in found]
         pods = [f"pod {facts.title}: {facts.trouble}" for facts in self._undecidable.values()]
         return (*nodes, *usages, *pods)

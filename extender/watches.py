@@ -61,6 +61,7 @@ class ClusterWatches:
 
     def _list_nodes(self, objects: Sequence[dict[str, Any] | Undecodable]) -> None:
         self.state.replace_nodes([obj for obj in objects if not isinstance(obj, Undecodable)])
+        self._prepare(self.pods)
 
     def _change_nodes(self, changes: Sequence[WatchEvent[dict[str, Any]]]) -> None:
         for node, is_deleted in decoded(changes):
@@ -75,6 +76,12 @@ class ClusterWatches:
             if isinstance(pod, Undecodable):
                 self._note_undecodable(pod)
         self.state.replace_pods([pod for pod in pods if not isinstance(pod, Undecodable)])
+        self._prepare(self.nodes)
+
+    def _prepare(self, other: Informer[Any]) -> None:
+        """Computes what all nodes have once both are listed: the scheduler does not wait for it until then."""
+        if other.ready:
+            self.state.refresh()
 
     def _change_pods(self, changes: Sequence[WatchEvent[StoredPod]]) -> None:
         for change in changes:
