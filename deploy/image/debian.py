@@ -14,7 +14,7 @@ from typing import Final
 from .contents import LEFT_OUT, PYTHON, TAKEN
 from .errors import CannotBuildError
 
-_PROGRAMS: Final = ("apt-cache", "apt-get", "dpkg", "dpkg-deb")
+_PROGRAMS: Final = ("apt-cache", "apt-get", "dpkg", "dpkg-deb", "gcc", "make")
 _DEPENDS: Final = re.compile(r"^ ([ |])(?:Pre)?Depends: (\S+)$")
 _DOWNLOAD: Final = re.compile(r"^'[^']+' (\S+\.deb) \d+ SHA256:([0-9a-f]{64})$", re.MULTILINE)
 
@@ -29,7 +29,9 @@ class Package:
 
 def check_machine() -> None:
     if missing := [program for program in _PROGRAMS if shutil.which(program) is None]:
-        raise CannotBuildError(f"no {', '.join(missing)}: build it on Debian 12, or by its Dockerfile.")
+        raise CannotBuildError(
+            f"no {', '.join(missing)}: build it on Debian 12 with gcc, libc6-dev and make, or by its Dockerfile."
+        )
 
 
 def architecture() -> str:

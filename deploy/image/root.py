@@ -1,4 +1,6 @@
-"""Writes the files of the image: Debian's, the pinned wheels' and Halfcard's, compiled by the Python that runs them."""
+"""Writes the files of the image: Debian's, the pinned wheels', Halfcard's, compiled by the Python that runs them, and
+the isolation libraries, compiled by Debian's gcc.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
+
+from halfcard import names
 
 from .contents import BUILT_WITH_ONLY, GROUP, OWN_FOLDER, PASSWD, PYTHON, UNUSED, WHEELS_FOLDER
 from .debian import Package, unpack
@@ -39,13 +44,26 @@ def make_base(root: Path, packages: Iterable[Package], *, architecture: str, dow
 
 
 def make_own(root: Path, base: Path) -> None:
-    """Writes Halfcard's packages, as `pip install .` selects them."""
+    """Writes Halfcard's packages, as `pip install .` selects them, and the isolation libraries."""
     target = root / OWN_FOLDER
     for name in own_packages():
         shutil.copytree(
             REPOSITORY / name, target / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyi", "*.proto")
         )
     _compile(base, target)
+    build_libraries(root / names.LIBRARIES_FOLDER.lstrip("/"))
+
+
+def build_libraries(target: Path) -> None:
+    """Builds the isolation libraries without debug information, which would name the folder of the build."""
+    target.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as built:
+        command = ["make", "-s", "-C", str(REPOSITORY / "isolation"), "CC=gcc", f"OUT={built}", "CFLAGS=-O2 -flto -s"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise CannotBuildError(f"gcc cannot build isolation/: {done.stderr.strip()}")
+        for library in names.ISOLATION_LIBRARIES:
+            shutil.copy(Path(built, library), target)
 
 
 def own_packages() -> list[str]:

@@ -17,7 +17,8 @@ from deploy.image.contents import LEFT_OUT, TAKEN
 from deploy.image.debian import packages_of, unaccounted
 from deploy.image.errors import CannotBuildError
 from deploy.image.layers import Layer, layer
-from deploy.image.root import LOCK, REPOSITORY, own_packages, wheels_of
+from deploy.image.root import LOCK, REPOSITORY, build_libraries, own_packages, wheels_of
+from halfcard import names
 
 DEPENDS = """\
 python3.11-minimal
@@ -94,6 +95,13 @@ def test_all_pinned_wheels_but_those_of_the_build_are_in_it() -> None:
 def test_every_process_is_in_it() -> None:
     assert {"admission", "certs", "cli", "deviceplugin", "extender", "quota"} <= {*own_packages()}
     assert all((REPOSITORY / name / "__init__.py").is_file() for name in own_packages())
+
+
+def test_the_isolation_libraries_are_in_it_without_a_path_of_the_build(tmp_path: Path) -> None:
+    build_libraries(tmp_path / "made")
+    made = {file.name: file.read_bytes() for file in (tmp_path / "made").iterdir()}
+    assert made.keys() == {*names.ISOLATION_LIBRARIES}
+    assert [name for name, content in made.items() if str(REPOSITORY).encode() in content or b"/tmp/" in content] == []
 
 
 def test_the_dockerfile_makes_the_same_image() -> None:
