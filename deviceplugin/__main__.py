@@ -59,6 +59,8 @@ def options_of(chosen: ChosenSettings) -> AgentOptions:
         settings.hami_device_split,
         slicing.place if slicing else None,
         slicing.default if slicing else "",
+        settings.unchecked_namespaces(),
+        settings.evict_for_misuse,
         chosen.mistake,
     )
 

@@ -17,6 +17,8 @@ class AgentOptions:
         hami_split: how many containers may share a card under nvidia.com/gpu.
         slicing_config: the namespace and name of the ConfigMap with time slices; None for none.
         slicing_default: the configuration of a node that names none.
+        exempt: the namespaces whose pods may use cards without a grant.
+        marks_misuse: whether pods that use what they were not granted are marked for eviction.
         mistake: why these are not the current settings; empty if they are.
     """
 
@@ -26,4 +28,6 @@ class AgentOptions:
     hami_split: int = 1
     slicing_config: tuple[str, str] | None = None
     slicing_default: str = ""
+    exempt: frozenset[str] = frozenset()
+    marks_misuse: bool = False
     mistake: str = ""

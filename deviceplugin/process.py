@@ -49,8 +49,8 @@ from .node_view import NodeView
 from .options import AgentOptions
 from .self_signed import self_signed
 from .usage.cgroups import Cgroups
-from .usage.excess import ExcessReports
 from .usage.meter import Meter
+from .usage.misuse_reports import MisuseReports
 
 AGENT: Final = "agent"
 USAGE: Final = "usage"
@@ -93,7 +93,16 @@ class Agent:
         self._holders = IdHolders(checkpoint.entries, self._pod_resources.listed_devices, self._pods.unfinished)
         self._slots = Slots(paths.state / "by-symlinks" if paths.by_symlinks else paths.cdi, paths.state)
         self._meter = Meter(gpus.load, self._cgroups, self._view.granted_cards, is_made_up=gpus.is_made_up)
-        self._excess = ExcessReports(self._meter.usage, self._calls, paths.node, log, utc_now)
+        self._misuse = MisuseReports(
+            self._meter.usage,
+            self._pods.unfinished,
+            self._calls,
+            paths.node,
+            options.exempt,
+            options.marks_misuse,
+            log,
+            utc_now,
+        )
         self._allocator = Allocator(self._context(), options, self._slots, self._injector())
         metered = MeteredAllocator(self._allocator, self._metrics, log)
         self._plugins = Plugins(metered, paths.plugins, self._pod_resources, self._metrics.count_registration)
@@ -225,9 +234,9 @@ class Agent:
                 if await self._allocator.sweep():
                     self._stale.set()
 
-    async def _report_excess(self) -> None:
+    async def _report_misuse(self) -> None:
         await self._pods.informer.wait_until_ready()
-        await self._excess.run()
+        await self._misuse.run()
 
     async def run(self, lifecycle: Lifecycle) -> None:
         jobs: Sequence[Job] = (
@@ -235,7 +244,7 @@ class Agent:
             ("watch cards", self._cards.run),
             ("serve kubelet", self._serve_kubelet),
             ("write the node object", self._node_writer.run),
-            ("report excess memory", self._report_excess),
+            ("report misuse of cards", self._report_misuse),
             report_problems(self._problems, self._log),
         )
         gc.freeze()

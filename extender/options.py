@@ -20,6 +20,8 @@ class ExtenderOptions:
     Attributes:
         packing: the policy for pods that name none.
         evicts: whether pods are evicted for pods of higher priority that find no card.
+        evicts_misuse: whether pods are evicted that use of a card what they were not granted.
+        exempt: the namespaces whose pods are not.
         schedulers: those that call the extender.
     """
 
@@ -27,6 +29,8 @@ class ExtenderOptions:
     capacity_rules: CapacityRules
     packing: str
     evicts: bool
+    evicts_misuse: bool
+    exempt: frozenset[str]
     schedulers: frozenset[str]
 
 
@@ -36,6 +40,8 @@ def extender_options(settings: Settings) -> ExtenderOptions:
         settings.capacity_rules(),
         settings.packing,
         settings.evict_for_cards,
+        settings.evict_for_misuse,
+        settings.unchecked_namespaces(),
         settings.served_schedulers(),
     )
 

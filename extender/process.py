@@ -34,6 +34,7 @@ from .bind.forwarding import Forwarding
 from .bind.quota_reservations import QuotaReservations
 from .bind.takeover import Takeover
 from .metrics import ExtenderMetrics
+from .misuse_evictions import MisuseEvictions
 from .options import ExtenderOptions, ReplicaOptions
 from .packing.policy_cache import PolicyCache
 from .packing.policy_refresh import PolicyRefresh
@@ -73,10 +74,6 @@ class Extender:
         self._contact = ContactLog(utc_now, self._own_names, self._metrics.handshake_failed)
         self._publisher = ContactPublisher(self._calls, namespace, self._contact)
         self._stats = WorkloadStats()
-        self._watches = ClusterWatches(access, options.dialects, options.capacity_rules, on_arrival=self._stats.observe)
-        self.state = self._watches.state
-        self._policies = PolicyCache(options.packing, self._stats.mix, self.state)
-        self.answers = AnswerCache(self.state, self._policies.policy)
         self._leadership = Leadership(
             self._calls,
             namespace=namespace,
@@ -85,6 +82,17 @@ class Extender:
             address=replica.advertised,
             notes=self._stats.notes,
         )
+        self._misuse = MisuseEvictions(self._calls, log, self._leadership.may_decide, options.exempt, utc_now)
+        self._watches = ClusterWatches(
+            access,
+            options.dialects,
+            options.capacity_rules,
+            on_arrival=self._stats.observe,
+            on_pod=self._misuse.observe if options.evicts_misuse else lambda _: None,
+        )
+        self.state = self._watches.state
+        self._policies = PolicyCache(options.packing, self._stats.mix, self.state)
+        self.answers = AnswerCache(self.state, self._policies.policy)
         self._refresh = self._policy_refresh()
         self._source = BudgetSource(access, self._quotas_changed)
         self._budgets = QuotaReservations(self._source.of, LedgerStore(self._calls, namespace), time.monotonic)
@@ -153,7 +161,6 @@ class Extender:
         await self._watches.wait_until_ready()
         await self._source.wait_until_ready()
         await self._ledgers.informer.wait_until_ready()
-        self.state.node_classes()  # otherwise the first call would wait for it
         gc.freeze()  # nodes and pods live long: garbage collection need not read them again
         await self._leadership.run(self._take_over)
 
@@ -179,6 +186,7 @@ class Extender:
             ("advise on preemption", self._advice.run),
             ("requeue pods", self._requeue.run),
             ("report pods that no scheduler tries", self._untried.run),
+            ("evict pods that misuse cards", self._misuse.run),
         )
         async with run_in_background((*own, *jobs), self._log):
             await serve(

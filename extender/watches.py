@@ -31,8 +31,10 @@ class ClusterWatches:
         capacity_rules: CapacityRules,
         *,
         on_arrival: Callable[[PodFacts], None],
+        on_pod: Callable[[StoredPod], None] = lambda _: None,
     ) -> None:
         self.state = State(dialects, capacity_rules, on_arrival)
+        self._on_pod = on_pod
         self._undecodable: dict[str, str] = {}
         self.nodes = Informer(
             Collection(access, _NODES, dict[str, Any]),
@@ -91,6 +93,7 @@ class ClusterWatches:
                 self.state.end_pod(change.object.meta.uid)
             else:
                 self.state.put_pod(change.object)
+                self._on_pod(change.object)
 
     def _note_undecodable(self, pod: Undecodable) -> None:
         if len(self._undecodable) < _MAX_UNDECODABLE:

@@ -101,6 +101,11 @@ class Settings(BaseModel):
     """Whether the extender evicts pods of lower priority where a pod fits on no card: kube-scheduler preempts only
     where its own resource counts are exceeded. It needs `create` on `pods/eviction`."""
 
+    evict_for_misuse: bool = False
+    """Whether pods are evicted that for ten seconds use more memory of a card than they were granted, or a card of
+    which they were granted nothing. Pods of exempt namespaces stay; a disruption budget keeps no pod. The extender
+    needs `create` on `pods/eviction` and `delete` on `pods`."""
+
     repair_quotas_at_start: bool = False
     """Whether the quota service repairs ResourceQuotas whose GPU amounts Kubernetes never counts, as
     `halfcard quota repair` does: they may then refuse pods. It needs `patch` on `resourcequotas`."""

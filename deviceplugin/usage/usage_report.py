@@ -40,11 +40,13 @@ class UnaccountedProcess:
 
     Attributes:
         pod: namespace/name, or the uid of a pod without claims; empty for a process of the node itself.
+        uid: that of the pod.
     """
 
     pid: int
     memory_mib: int
     pod: str = ""
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ def usage_of(
         owner = owners.get(process.pid)
         number = owner and whose.row(owner, at)
         if number is None:
-            strangers[at].append(UnaccountedProcess(process.pid, process.memory_mib, whose.title(owner)))
+            strangers[at].append(whose.stranger(process, owner))
         else:
             processes[number, at].append(process)
     cards = [_card(node, usage, at, loads.get(card.uuid), strangers[at]) for at, card in enumerate(node.cards)]
@@ -216,11 +218,11 @@ class _RowFinder:
         there = [*self._rows.get((owner.pod, at), {}).values()]
         return there[0] if len(there) == 1 else None
 
-    def title(self, owner: Owner | None) -> str:
+    def stranger(self, process: Process, owner: Owner | None) -> UnaccountedProcess:
         if owner is None:
-            return ""
+            return UnaccountedProcess(process.pid, process.memory_mib)
         uid, _ = self._by_id.get(owner.container, (owner.pod, ""))
-        return self._titles.get(uid, uid)
+        return UnaccountedProcess(process.pid, process.memory_mib, self._titles.get(uid, uid), uid)
 
 
 def _without_runtime(written: str) -> str:

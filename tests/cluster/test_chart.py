@@ -238,6 +238,8 @@ def _settings_hashes(values: Mapping[str, Any]) -> set[str]:
 def test_a_setting_that_needs_another_right_grants_it() -> None:
     assert "halfcard-extender-evicts" not in _roles({})
     assert "halfcard-extender-evicts" in _roles({"settings": {"evict_for_cards": True}})
+    assert "halfcard-extender-evicts-misuse" not in _roles({})
+    assert "halfcard-extender-evicts-misuse" in _roles({"settings": {"evict_for_misuse": True}})
     assert "halfcard-quota-repairs" not in _roles({})
     assert "halfcard-quota-repairs" in _roles({"settings": {"repair_quotas_at_start": True}})
     slices = [

@@ -13,6 +13,7 @@ from .test_chart import objects
 ALL_RIGHTS: Final = {
     "settings": {
         "evict_for_cards": True,
+        "evict_for_misuse": True,
         "repair_quotas_at_start": True,
         "time_slicing": {"config": "gpu-operator/time-slicing"},
     }

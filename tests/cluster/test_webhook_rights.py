@@ -167,6 +167,7 @@ def test_the_agent_reads_one_config_map(webhook: Installation, verb: str) -> Non
         ("create", "pods"),
         ("update", "pods"),
         ("delete", "pods"),
+        ("create", "pods --subresource=eviction"),
         ("create", "pods --subresource=binding"),
         ("patch", "pods --subresource=status"),
         ("create", "pods --subresource=exec"),

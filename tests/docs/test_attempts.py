@@ -19,6 +19,7 @@ _BINDINGS: Final = "tests/cluster/test_webhook_bindings.py"
 _CERTS: Final = "tests/cluster/test_certs.py"
 _TOKENS: Final = "tests/admission/test_callers.py"
 _QUOTA: Final = "tests/cluster/test_gpu_quota.py"
+_DIALECTS: Final = "tests/node/test_agent_dialects.py"
 _READERS: Final = "tests/kube/test_token_access.py"
 _RIGHTS: Final = "tests/cluster/test_webhook_rights.py"
 _AGENTS: Final = "tests/cluster/test_webhook_agents.py"
@@ -118,6 +119,14 @@ TESTS_OF_ATTEMPTS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         ),
         "Being an agent": (
             f"{_RIGHTS}::test_agents_are_read_with_a_role_in_halfcards_namespace_and_not_with_those_of_tenants",
+        ),
+        "Taking more memory of a card": (
+            f"{_DIALECTS}::test_pods_that_take_what_they_were_not_granted_are_evicted_and_their_neighbour_stays",
+            "tests/extender/test_misuse_evictions.py::test_a_disruption_budget_does_not_keep_it",
+        ),
+        "Taking over one node, to evict": (
+            f"{_AGENTS}::test_an_agent_may_not_write_records_on_other_pods",
+            f"{_RIGHTS}::test_the_agent_has_no_other_rights",
         ),
         "A flood of guessed tokens": (
             f"{_READERS}::test_unknown_tokens_displace_no_known_one_and_are_reviewed_one_at_a_time",

@@ -55,6 +55,12 @@ class GpuCluster:
         names = (metadata["name"], f"--namespace={metadata['namespace']}")
         return self.cluster.kubectl("exec", *names, "--", "sh", "-c", script)
 
+    def first_process(self, pod: Object) -> int:
+        """Returns the pid on the node of a process in the first container of a pod."""
+        _, _, container = pod["status"]["containerStatuses"][0]["containerID"].rpartition("/")
+        done = self.node.run("sh", "-c", f"grep -ls {container} /proc/[0-9]*/cgroup")
+        return min(int(path.split("/")[2]) for path in done.stdout.split())
+
     def device(self, pod: Object, minor: int) -> tuple[int, int]:
         """Major and minor number of a card's device file in the first container of a pod."""
         major, _, number = self.execute(pod, f"stat -c %t:%T /dev/nvidia{minor}").stdout.partition(":")

@@ -14,7 +14,7 @@ from tests.builders import PodBuilder, pod
 from tests.cluster.agent import card_device
 from tests.cluster.pods import wait_for_phase
 from tests.cluster.site import cards_of
-from tests.nvml.stand_in import stand_in_cards
+from tests.nvml.stand_in import StandInProcess, stand_in_cards
 
 from .gpu_cluster import GpuCluster, gpu_cluster
 
@@ -50,6 +50,7 @@ OTHER_SETTINGS: Final = {
     "aliyun_memory_unit": "MiB",
     "vcuda_prefixes": [{"prefix": CUSTOM}],
     "node_resources": [names.ALIYUN_GPU_MEM, CUSTOM + names.VCUDA_CORE_SUFFIX, CUSTOM + names.VCUDA_MEMORY_SUFFIX],
+    "evict_for_misuse": True,
 }
 
 
@@ -214,3 +215,47 @@ def test_the_settings_enable_gpushare_in_mib_and_a_custom_domain(other_installat
         for name, running in run_all(other_installation, space, OTHER_CASES).items():
             check(other_installation, running, OTHER_CASES[name])
             assert (names.SLOT in _limits(running)) == (name == "aliyun-mib")
+
+
+# --- the same installation evicts pods that misuse cards --------------------------------------------------------------
+
+
+def _let_the_extender_evict(gpus: GpuCluster) -> None:
+    """Grants what the chart grants with the setting."""
+    role, account = "evicts-misuse", f"--serviceaccount={names.NAMESPACE}:{names.EXTENDER_SERVICE}"
+    rights = ("--verb=create,delete", "--resource=pods,pods/eviction")
+    for made in (("clusterrole", role, *rights), ("clusterrolebinding", role, f"--clusterrole={role}", account)):
+        assert gpus.cluster.kubectl("create", *made).code == 0
+
+
+def _forbid_evictions(gpus: GpuCluster, space: str) -> None:
+    budget = {"metadata": {"name": "all"}, "spec": {"maxUnavailable": 0, "selector": {}}}
+    gpus.cluster.request("POST", f"/apis/policy/v1/namespaces/{space}/poddisruptionbudgets", budget).must()
+
+
+def test_pods_that_take_what_they_were_not_granted_are_evicted_and_their_neighbour_stays(
+    other_installation: GpuCluster,
+) -> None:
+    gpus, share = other_installation, {names.ALIYUN_GPU_MEM: 1024}
+    _let_the_extender_evict(gpus)
+    with gpus.space("misuse") as space:
+        _forbid_evictions(gpus, space)
+        modest, greedy = (gpus.run(space, pod(name).container(limits=share)) for name in ("modest", "greedy"))
+        stranger = gpus.run(space, pod("stranger").container())
+        used = {gpus.first_process(modest): 900, gpus.first_process(greedy): 9216, gpus.first_process(stranger): 300}
+        (card,) = {card for running in (modest, greedy) for cards in cards_of(running).values() for card in cards}
+        processes = [StandInProcess(pid, memory_mib=mib) for pid, mib in used.items()]
+        gpus.agent.driver.processes(card, *processes)
+        evicted = {greedy["metadata"]["name"], stranger["metadata"]["name"]}
+        gpus.cluster.wait_until(lambda: _ending(gpus, space) == evicted, what="both to be evicted", seconds=60)
+        events = gpus.cluster.request("GET", f"/api/v1/namespaces/{space}/events").must()["items"]
+    gpus.agent.driver.processes(card)
+    reasons = {each["reason"]: each["involvedObject"]["name"] for each in events if each["reason"].startswith("Card")}
+    assert reasons == {"CardMemoryExceeded": greedy["metadata"]["name"], "CardNotGranted": stranger["metadata"]["name"]}
+
+
+def _ending(gpus: GpuCluster, space: str) -> set[str]:
+    """Returns the names of the three pods that are deleted, or are being deleted."""
+    pods = gpus.cluster.request("GET", f"/api/v1/namespaces/{space}/pods").must()["items"]
+    staying = {each["metadata"]["name"] for each in pods if "deletionTimestamp" not in each["metadata"]}
+    return {"modest", "greedy", "stranger"} - staying

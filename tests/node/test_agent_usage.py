@@ -47,17 +47,11 @@ def vcuda(gpus: GpuCluster) -> Iterator[Object]:
 def container_process(gpus: GpuCluster, vcuda: Object) -> Iterator[int]:
     """The pid on the node of a process in the container, which uses the card."""
     (card,) = gpus.agent.driver.cards
-    pid = _first_process(gpus, vcuda)
+    pid = gpus.first_process(vcuda)
     gpus.agent.driver.processes(card.uuid, StandInProcess(pid, memory_mib=300, cores_pct=5))
     gpus.agent.driver.change(card.uuid, used_mib=310, cores_pct=6)
     yield pid
     gpus.agent.driver.processes(card.uuid)
-
-
-def _first_process(gpus: GpuCluster, running: Object) -> int:
-    _, _, container = running["status"]["containerStatuses"][0]["containerID"].rpartition("/")
-    done = gpus.node.run("sh", "-c", f"grep -ls {container} /proc/[0-9]*/cgroup")
-    return min(int(path.split("/")[2]) for path in done.stdout.split())
 
 
 def gauges(gpus: GpuCluster) -> str:
@@ -125,7 +119,7 @@ def test_a_process_outside_of_all_pods_is_reported(gpus: GpuCluster) -> None:
 
 def test_a_container_that_uses_more_than_its_limit_has_an_event(gpus: GpuCluster, vcuda: Object) -> None:
     (card,) = gpus.agent.driver.cards
-    gpus.agent.driver.processes(card.uuid, StandInProcess(_first_process(gpus, vcuda), memory_mib=9216))
+    gpus.agent.driver.processes(card.uuid, StandInProcess(gpus.first_process(vcuda), memory_mib=9216))
 
     def messages() -> list[str]:
         events = gpus.cluster.request("GET", f"/api/v1/namespaces/{NAMESPACE}/events").must()["items"]

@@ -125,26 +125,26 @@ def test_a_process_of_an_unknown_container_is_unaccounted_if_two_are_possible() 
     fresh = owner("vcuda")._replace(container=id_of("fresh"))
     layout_on_one = usage([tenant(two)], {"GPU-0": load(Process(7, 300, 5))}, {7: fresh})
     assert [part.card for each in layout_on_one.containers for part in each.cards] == [0, 0]
-    assert layout_on_one.cards[0].strangers == (UnaccountedProcess(7, 300, "default/vcuda"),)
+    assert layout_on_one.cards[0].strangers == (UnaccountedProcess(7, 300, "default/vcuda", "uid-vcuda"),)
 
 
 STRANGERS: Final = {
-    "a process of the node": (None, ""),
-    "a pod that asks for no card": (owner("nobody"), "uid-nobody"),
-    "a pod that has another card": (owner("yonder"), "default/yonder"),
-    "a container beside the one with cards": (owner("vcuda", "beside"), "default/vcuda"),
+    "a process of the node": (None, "", ""),
+    "a pod that asks for no card": (owner("nobody"), "uid-nobody", "uid-nobody"),
+    "a pod that has another card": (owner("yonder"), "default/yonder", "uid-yonder"),
+    "a container beside the one with cards": (owner("vcuda", "beside"), "default/vcuda", "uid-vcuda"),
 }
 
 
-@pytest.mark.parametrize(("whose", "title"), STRANGERS.values(), ids=STRANGERS.keys())
-def test_a_process_on_a_card_that_its_pod_was_not_granted_is_unaccounted(whose: object, title: str) -> None:
+@pytest.mark.parametrize(("whose", "title", "uid"), STRANGERS.values(), ids=STRANGERS.keys())
+def test_a_process_on_a_card_that_its_pod_was_not_granted_is_unaccounted(whose: object, title: str, uid: str) -> None:
     tenants = [
         tenant(tensorflow(core=10, memory=4), apps=["tensorflow", "beside"]),
         tenant(tensorflow(core=100), "yonder", apps=["tensorflow"]),
     ]
     owners = {} if whose is None else {7: whose}
     seen = usage(tenants, {"GPU-0": load(Process(7, 300, 5))}, owners)  # type: ignore[arg-type]  # of the table
-    assert seen.cards[0].strangers == (UnaccountedProcess(7, 300, title),)
+    assert seen.cards[0].strangers == (UnaccountedProcess(7, 300, title, uid),)
     assert seen.cards[0].used_mib == 300
     assert [part.pids for each in seen.containers for part in each.cards] == [(), ()]
 

@@ -1,4 +1,4 @@
-"""Containers that use more memory of a card than they were granted get an Event at their pod."""
+"""Pods that use of cards what they were not granted get an Event, and a mark for the extender, which evicts them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from typing import Any, Final
 import pytest
 
 from deviceplugin.gpus.interface import Process
-from deviceplugin.usage.excess import ExcessReports, excesses
+from deviceplugin.usage.misuse import misuses
+from deviceplugin.usage.misuse_reports import MisuseReports
 from deviceplugin.usage.usage_report import NodeUsageReport
 from halfcard.cards import Node
+from halfcard.placing.pod_facts import PodFacts
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from serving.log import Log
+from tests.builders import pod
 from tests.kube.listening import JsonHandler, listening
 
-from ..usages import NODE, T4_MIB, load, owner, tenant, tensorflow, usage
+from ..usages import NODE, T4_MIB, facts_of, load, owner, tenant, tensorflow, usage
 
 NOW: Final = datetime(2026, 11, 25, 12, tzinfo=UTC)
 SLICED: Final = replace(NODE, cards=tuple(replace(card, replicas=4) for card in NODE.cards), slices="nvidia.com/gpu")
@@ -50,19 +53,57 @@ EXCESSES: Final[dict[str, tuple[NodeUsageReport, list[int]]]] = {
 
 @pytest.mark.parametrize(("report", "expected"), EXCESSES.values(), ids=EXCESSES.keys())
 def test_a_container_exceeds_its_limit_by_more_than_a_tolerance(report: NodeUsageReport, expected: list[int]) -> None:
-    assert [each.part.excess_mib for each in excesses(report).values()] == expected
+    found = misuses(report, {}, frozenset())
+    assert [each.used_mib - granted(report) for each in found.values()] == expected
+
+
+def granted(report: NodeUsageReport) -> int:
+    return report.containers[0].cards[0].memory_mib
+
+
+def beside(*processes: Process, namespace: str = "default") -> tuple[NodeUsageReport, dict[str, PodFacts]]:
+    """Of a node with processes of a pod that was granted nothing, and the pods by uid."""
+    stranger = facts_of(pod().container(), "stranger", namespace)
+    owners = {each.pid: owner("stranger") for each in processes}
+    return usage([], {"GPU-0": load(*processes)}, owners), {stranger.uid: stranger}
+
+
+def test_a_pod_on_a_card_that_it_was_not_granted_is_one_misuse_with_all_of_its_processes() -> None:
+    report, pods = beside(Process(8, 200, 5), Process(7, 100, 5))
+    (found,) = misuses(report, pods, frozenset()).values()
+    assert (found.title, found.card, found.reason, found.used_mib) == ("default/stranger", 0, "CardNotGranted", 300)
+    assert found.sentence == (
+        "process 7 and 1 more of the pod uses 300 MiB of card 0, and its container was granted nothing of it: remove"
+        " what brings it there, such as NVIDIA_VISIBLE_DEVICES in its image, or request a card"
+    )
+
+
+def test_a_container_beside_the_one_with_the_card_is_a_misuse_too() -> None:
+    tenants = [tenant(tensorflow(**SHARE), apps=["tensorflow", "beside"])]
+    report = usage(tenants, {"GPU-0": load(Process(7, 100, 5))}, {7: owner("vcuda", "beside")})
+    pods = {each.facts.uid: each.facts for each in tenants}
+    assert [each.reason for each in misuses(report, pods, frozenset()).values()] == ["CardNotGranted"]
+
+
+def test_the_drivers_own_pods_and_processes_outside_of_pods_are_none() -> None:
+    report, pods = beside(Process(7, 100, 5), namespace="gpu-operator")
+    assert misuses(report, pods, frozenset({"gpu-operator"})) == {}
+    assert misuses(report, {}, frozenset()) == {}
 
 
 class Site:
     """An API server that stores Events, and the reports that write them."""
 
-    def __init__(self, status: int = 201) -> None:
+    def __init__(self, status: int = 201, *, marks: bool = False, exempt: str = "") -> None:
+        self.marks = marks
+        self.exempt = frozenset(filter(None, [exempt]))
+        self.marked: list[dict[str, Any]] = []
         self.events: list[dict[str, Any]] = []
         self.status = status
         self.now = NOW
 
     @asynccontextmanager
-    async def reporting(self) -> AsyncIterator[ExcessReports]:
+    async def reporting(self) -> AsyncIterator[MisuseReports]:
         site = self
 
         class Handler(JsonHandler):
@@ -70,9 +111,13 @@ class Site:
                 site.events.append({**self.asked(), "path": self.path})
                 self.answer(site.status, {"message": "no"})
 
+            def do_PATCH(self) -> None:  # noqa: N802  (http.server's name)
+                site.marked.append({**self.asked()["metadata"], "path": self.path})
+                self.answer(200 if site.status == 201 else site.status, {"message": "no"})
+
         with listening(Handler) as port:
             calls = ApiCalls(Access("127.0.0.1", port))
-            yield ExcessReports(self.never, calls, "gpu1", Log(), lambda: site.now)
+            yield MisuseReports(self.never, dict, calls, "gpu1", self.exempt, self.marks, Log(), lambda: site.now)
             calls.close()
 
     async def never(self) -> NodeUsageReport:
@@ -125,4 +170,36 @@ async def test_an_event_that_cannot_be_written_is_in_the_log(capsys: pytest.Capt
         await reports.report(OVER)
         await reports.report(OVER)
     line = json.loads(capsys.readouterr().err)
-    assert (line["container"], line["mib"], line["why"]) == ("default/vcuda/tensorflow", 9216, "403 no")
+    assert (line["of"], line["mib"], line["why"]) == ("default/vcuda/tensorflow", 9216, "403 no")
+
+
+async def test_a_misuse_that_lasts_for_three_measurements_marks_its_pod_and_again_every_half_minute() -> None:
+    site = Site(marks=True)
+    async with site.reporting() as reports:
+        for seconds in range(0, 66, 5):
+            site.now = NOW + timedelta(seconds=seconds)
+            await reports.report(OVER)
+    assert [mark["annotations"]["halfcard.dev/card-misuse"][:20] for mark in site.marked] == [
+        "2026-11-25T12:00:10Z",
+        "2026-11-25T12:00:40Z",
+    ]
+    assert {(mark["path"], mark["uid"]) for mark in site.marked} == {
+        ("/api/v1/namespaces/default/pods/vcuda", "uid-vcuda")
+    }
+    assert "uses 9216 MiB of card 0" in site.marked[0]["annotations"]["halfcard.dev/card-misuse"]
+
+
+@pytest.mark.parametrize("site", [Site(marks=False), Site(marks=True, exempt="default")], ids=["off", "exempt"])
+async def test_pods_are_marked_by_the_setting_alone_and_not_in_exempt_namespaces(site: Site) -> None:
+    async with site.reporting() as reports:
+        for _ in range(4):
+            await reports.report(OVER)
+    assert (len(site.events), site.marked) == (1, [])
+
+
+async def test_a_mark_that_is_refused_is_in_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    async with Site(status=403, marks=True).reporting() as reports:
+        for _ in range(3):
+            await reports.report(OVER)
+    *_, line = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (line["event"], line["why"]) == ("pod not marked for eviction", "403 no")
