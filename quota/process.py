@@ -36,6 +36,7 @@ from .charged_pods import ChargedPods, Touched
 from .consistency_check import ConsistencyCheck
 from .gates.gate_admission import GateAdmission
 from .gates.owner_retry import OwnerRetry
+from .gates.waiting_reports import WaitingReports
 from .ledger_controller import LedgerController
 from .ledgers_controller import LedgersController
 from .metrics import watch
@@ -87,6 +88,7 @@ class QuotaService:
         self._consistency_check = ConsistencyCheck(access, self._pods, options.dialects, may_decide, self._repairs.pods)
         self._watch = LedgerWatch(access, namespace, self._ledger_changed)
         self._writers = LedgerWriters(ledgers, time.monotonic)
+        self._waiting_reports = WaitingReports(events, may_decide, time.monotonic)
         self._gate_admission = self._new_gate_admission()
         self._exemptions = ExemptionReports(self._controller, events, may_decide)
         self._reports: Mapping[str, ReportJob] = {
@@ -94,6 +96,7 @@ class QuotaService:
             "report on the quota ConfigMap": TkeMapReports(self._source.map, events, may_decide),
             "end exemptions": self._exemptions,
             "report repairs": self._repairs,
+            "report what pods wait for": self._waiting_reports,
         }
         self._native = NativeQuotaChecks(
             access,
@@ -123,6 +126,7 @@ class QuotaService:
             budgets_of=self._source.of,
             ledgers=self._controller,
             writer_of=self._writers.of,
+            reports=self._waiting_reports,
             may_decide=self._leadership.may_decide,
             log=self._log,
         )

@@ -184,7 +184,7 @@ class ReservationBatch:
             Contended: other reservations take the rest.
             Busy: the call may succeed later.
         """
-        if uid in self._reservations:
+        if self.has(uid):
             return False
         self.check(uid, entry)
         self._reservations[uid] = entry
@@ -193,17 +193,32 @@ class ReservationBatch:
         self._label_values.update(_label_values(entry.charge))
         return True
 
+    def has(self, uid: str) -> bool:
+        """Returns whether the reservation of this name exists."""
+        return uid in self._reservations
+
     def check(self, uid: str, entry: Entry) -> None:
         """Raises like `reserve`, and reserves nothing."""
-        if uid in self._reservations:
+        if self.has(uid):
             return
-        if not self._before.is_ready:
-            raise Uncounted
-        if short := _shortages(self._allowed, entry.charge, self._used):
+        self._check_counted()
+        if short := self.shortages(entry):
             lasts = _shortages(self._allowed, entry.charge, self._before.committed)
             raise Exceeded(short) if lasts else Contended(short)
-        self._check_number(entry.namespace)
-        self._check_label_values(entry.charge)
+        self._check_size(entry)
+
+    def shortages(self, entry: Entry) -> list[Shortage]:
+        """Returns what is missing for this charge; empty where it fits."""
+        return _shortages(self._allowed, entry.charge, self._used)
+
+    def obstacle(self, entry: Entry) -> str:
+        """Returns why nothing can be reserved now, whatever is free; empty where it can."""
+        try:
+            self._check_counted()
+            self._check_size(entry)
+        except Busy as busy:
+            return str(busy)
+        return ""
 
     def free(self) -> Amounts:
         """Returns what is free of the limits for all pods together."""
@@ -212,6 +227,14 @@ class ReservationBatch:
     def allow(self, more: Amounts) -> None:
         """Treats an amount as borrowed; a negative amount as lent."""
         self._allowed = {key: hard + more.get(key, 0) for key, hard in self._allowed.items()}
+
+    def _check_counted(self) -> None:
+        if not self._before.is_ready:
+            raise Uncounted
+
+    def _check_size(self, entry: Entry) -> None:
+        self._check_number(entry.namespace)
+        self._check_label_values(entry.charge)
 
     def _check_number(self, namespace: str) -> None:
         if (count := self._of_namespace[namespace]) >= self._max_of_namespace:

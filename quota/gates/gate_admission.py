@@ -17,28 +17,26 @@ from urllib.parse import quote
 import msgspec
 
 from halfcard import names
-from halfcard.events import event, once
-from halfcard.quota.budget_messages import exceeded
 from halfcard.quota.budgets import Budget
 from halfcard.quota.ledger import Entry
 from halfcard.quota.lending import Terms
+from halfcard.quota.queue_messages import waits_for
 from halfcard.quota.queueing import BlockedPod, WaitingPod, queue
 from kube.api.calls import ApiCalls, NoAnswerError
 from kube.ledger.joint_reservation import LedgerCharge, NotReservedError, reserve_in_all
 from kube.ledger.ledger_writer import LedgerWriter
-from serving.log import Log, utc_now
+from serving.log import Log
 
 from ..charged_pods import ChargedPod, ChargedPods
-from ..ledger_controller import LedgerController
 from ..ledgers_controller import LedgersController
 from ..loans import Loans
+from .waiting_reports import WaitingReason, WaitingReports
 
 _REST_S: Final = 0.2
 _AGAIN_S: Final = 2.0
 """The pause before a retry without any change, because an answer may have been lost."""
 
 _AT_ONCE: Final = 32
-_REASON: Final = "WaitsForQuota"
 
 
 @dataclass(slots=True)
@@ -55,11 +53,11 @@ class GateAdmission:
     budgets_of: Callable[[str], Sequence[Budget]]
     ledgers: LedgersController
     writer_of: Callable[[Budget], LedgerWriter]
+    reports: WaitingReports
     may_decide: Callable[[], bool]
     log: Log
     _loans: Loans = field(init=False)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
-    _reported: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._loans = Loans(self.ledgers)
@@ -74,21 +72,26 @@ class GateAdmission:
                 async with asyncio.timeout(_AGAIN_S):
                     await self._changed.wait()
             self._changed.clear()
-            if self.may_decide() and (self.pods.waiting() or self._loans.exist):
+            if self.may_decide():
                 await self._round()
             await asyncio.sleep(_REST_S)
 
     async def _round(self) -> None:
         pods, budgets = self.pods.waiting(), self._budgets()
+        if not pods and not self._loans.exist:
+            self.reports.update({})
+            return
         await self._loans.settle()
         found = queue(_waiting(pods, budgets), self.ledgers.ledgers(), self._terms())
+        self.reports.update(
+            {each.waiting.uid: _reason(each, budgets[each.waiting.namespace]) for each in found.blocked}
+        )
         next_ones = found.admissible[:_AT_ONCE]
         try:
             await self._loans.give_back(found.unused)
             await self._loans.settle()
             await self._loans.make(found.loans)
             await asyncio.gather(*[self._admit(each, pods[each.uid], budgets[each.namespace]) for each in next_ones])
-            await self._report(found.first_blocked)
         except NoAnswerError as error:
             self.log.warning("gates not removed", why=str(error))
 
@@ -120,24 +123,6 @@ class GateAdmission:
             why = f"{answer.status} {answer.message()}"
             self.log.warning("gate not removed", pod=f"{waiting.namespace}/{waiting.pod}", why=why)
 
-    async def _report(self, first: Sequence[BlockedPod]) -> None:
-        """Reports to the first pod of each ledger, once, what it waits for."""
-        known = {each.waiting.uid for each in first}
-        self._reported = {uid: why for uid, why in self._reported.items() if uid in known}
-        for each in first:
-            message = _sentence(each, self.ledgers.controllers)
-            if message and self._reported.get(each.waiting.uid) != each.ledger:
-                self._reported[each.waiting.uid] = each.ledger
-                await self.calls.post(
-                    f"{_namespace_path(each.waiting.namespace)}/events", self._event(each.waiting, message)
-                )
-
-    def _event(self, waiting: WaitingPod, message: str) -> bytes:
-        about = {"apiVersion": "v1", "kind": "Pod", "namespace": waiting.namespace, "name": waiting.pod}
-        content = once(_REASON, message, utc_now())
-        name = {"generateName": f"{waiting.pod[:200]}."}
-        return event({**about, "uid": waiting.uid}, name, {"component": names.QUOTA_SERVICE}, content, is_warning=False)
-
 
 def _waiting(pods: Mapping[str, ChargedPod], budgets: Mapping[str, Sequence[Budget]]) -> Iterator[WaitingPod]:
     for uid, pod in pods.items():
@@ -148,19 +133,13 @@ def _waiting(pods: Mapping[str, ChargedPod], budgets: Mapping[str, Sequence[Budg
         yield WaitingPod(uid, pod.namespace, pod.name, pod.priority, pod.created, entries)
 
 
-def _sentence(blocked: BlockedPod, controllers: Mapping[str, LedgerController]) -> str:
-    controller = controllers.get(blocked.ledger)
-    if controller is None or not blocked.shortages:
-        return ""
-    return f"next in the queue: {exceeded(controller.budget.title, blocked.shortages)}"
-
-
-def _namespace_path(namespace: str) -> str:
-    return f"/api/v1/namespaces/{quote(namespace, safe='')}"
+def _reason(blocked: BlockedPod, budgets: Sequence[Budget]) -> WaitingReason:
+    title = next(each.title for each in budgets if each.ledger == blocked.ledger)
+    return WaitingReason(blocked.waiting.namespace, blocked.waiting.pod, waits_for(blocked, title))
 
 
 def pod_path(namespace: str, name: str) -> str:
-    return f"{_namespace_path(namespace)}/pods/{quote(name, safe='')}"
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
 
 
 def gate_removal(uid: str, version: str, gates: Iterable[str]) -> bytes:

@@ -1,10 +1,11 @@
-"""Sends Events about quotas: one for each reason, which counts its repetitions."""
+"""Sends Events about quotas and the pods that wait for them: one for each reason, which counts its repetitions."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
 from http import HTTPStatus
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,9 @@ from halfcard.events import MOST_CHARS, NOWHERE, event, moment, once
 from halfcard.problems import printable
 from kube.api.calls import ApiCalls
 from serving.log import utc_now
+
+_NAME_CHARS: Final = 200
+"""The name of a pod may be as long as that of an Event."""
 
 
 class QuotaEvents:
@@ -23,7 +27,8 @@ class QuotaEvents:
         """Sends one; `about` refers to the object. Returns a refusal as a sentence, or empty. Raises NoAnswerError."""
         content = once(reason, printable(message, MOST_CHARS), utc_now())
         collection = f"/api/v1/namespaces/{about.get('namespace', NOWHERE)}/events"
-        name = f"{about['name']}.{hashlib.sha256((about['uid'] + reason).encode()).hexdigest()[:16]}"
+        digest = hashlib.sha256((about["uid"] + reason).encode()).hexdigest()[:16]
+        name = f"{about['name'][:_NAME_CHARS].rstrip('-.')}.{digest}"
         known = await self._calls.get(f"{collection}/{name}")
         if known.status == HTTPStatus.OK:
             count = int(msgspec.json.decode(known.body).get("count") or 0) + 1

@@ -325,6 +325,12 @@ def gated_pods(quotas: QuotaInstallation, team: str) -> set[str]:
     return {each["metadata"]["name"] for each in pods if each["spec"].get("schedulingGates")}
 
 
+def reasons(quotas: QuotaInstallation, team: str) -> dict[str, str]:
+    """Returns what the Events of pods say that they wait for."""
+    found = quotas.cluster.request("GET", f"/api/v1/namespaces/{team}/events").must()["items"]
+    return {each["involvedObject"]["name"]: each["message"] for each in found if each["reason"] == "WaitsForQuota"}
+
+
 def delete(quotas: QuotaInstallation, team: str, name: str) -> None:
     quotas.cluster.request("DELETE", f"/api/v1/namespaces/{team}/pods/{name}", {"gracePeriodSeconds": 0}).must()
 
@@ -340,11 +346,36 @@ def test_gated_pods_are_released_in_order(quotas: QuotaInstallation, team: str) 
     assert gated_pods(quotas, team) == {"c", "d"}
     quotas.cluster.wait_until(lambda: quotas.status(team).get("waiting") == 2, what="the status")
     assert quotas.ledger(ledger).hard == {"cores": 60}
-    events = quotas.webhook.kubectl(team, "get", "events", "-o=jsonpath={.items[*].message}").stdout
-    assert f"next in the queue: exceeded quota: {team}/gpu, requested: cores=30, used: cores=60" in events
+    first = f"next in the queue: exceeded quota: {team}/gpu, requested: cores=30, used: cores=60, limited: cores=60"
+    quotas.cluster.wait_until(lambda: first in reasons(quotas, team).get("c", ""), what="the Event of the first")
+    behind = f"behind pod {team}/c, which waits for the same of quota {team}/gpu: cores"
+    quotas.cluster.wait_until(lambda: reasons(quotas, team).get("d") == behind, what="the Event of the second")
     delete(quotas, team, "a")
     quotas.cluster.wait_until(lambda: gated_pods(quotas, team) == {"d"}, what="c to be released")
+    quotas.cluster.wait_until(lambda: first in reasons(quotas, team)["d"], what="the Event of the new first")
     quotas.cluster.wait_until(lambda: quotas.status(team).get("cores") == "60/60", what="the status")
+
+
+@pytest.mark.parametrize("on_exceeded", ["Deny", "Gate"])
+def test_a_pod_that_lacks_room_in_its_teams_quota_keeps_no_other_team_waiting(
+    quotas: QuotaInstallation, team: str, on_exceeded: str
+) -> None:
+    other = quotas.cluster.create_namespace(f"{team}-other")
+    ledger = quotas.allow_together(
+        team, hard={"cards": 100}, namespaces={"names": [team, other]}, onExceeded=on_exceeded
+    )
+    quotas.allow(team, hard={"cards": 1}, onExceeded="Gate")
+    quotas.allow(other, hard={"cards": 5}, onExceeded="Gate")
+    for name in "ab":
+        quotas.webhook.create(team, complete(pod(name).asks(core=100))).must()
+    quotas.cluster.wait_until(lambda: len(gated_pods(quotas, team)) == 1, what="the team's only card to be used")
+    for name in "abc":
+        quotas.webhook.create(other, complete(pod(name).asks(core=100))).must()
+    quotas.cluster.wait_until(lambda: not gated_pods(quotas, other), what="the pods of the other team to be released")
+    (name,) = gated_pods(quotas, team)
+    quotas.cluster.wait_until(lambda: name in reasons(quotas, team), what="the Event of the pod that waits")
+    assert f"exceeded quota: {team}/gpu, requested: cards=1, used: cards=1" in reasons(quotas, team)[name]
+    assert used(quotas.ledger(ledger))["cards"] == 4
 
 
 def test_a_user_who_may_edit_pods_cannot_remove_the_gate(quotas: QuotaInstallation, team: str) -> None:

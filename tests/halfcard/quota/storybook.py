@@ -30,7 +30,7 @@ from halfcard.quota.ledger import (
     used,
     without,
 )
-from halfcard.quota.queueing import WaitingPod, queue
+from halfcard.quota.queueing import BlockedPod, WaitingPod, queue
 
 FOLDER: Final = Path(__file__).parent / "stories"
 _RULE: Final = "----"
@@ -126,12 +126,8 @@ class Storybook:
     def do_queue(self, _words: list[str], _options: Mapping[str, str]) -> str:
         found = queue(self._waiting, self._ledgers)
         admitted = ", ".join(each.pod for each in found.admissible) or "none"
-        first = [
-            f"{each.waiting.pod} is first in line for {each.ledger}: "
-            + ("; ".join(map(_shortage, each.shortages)) or "not counted yet")
-            for each in found.first_blocked
-        ]
-        return "\n".join([f"admit {admitted}", *first])
+        waits = [_wait(each) for each in found.blocked]
+        return "\n".join([f"admit {admitted}", *waits])
 
     def _state(self, name: str) -> str:
         ledger = self._ledgers[name]
@@ -152,6 +148,12 @@ def _of(limit: int | None) -> str:
 
 def _shortage(short: Shortage) -> str:
     return f"{short.key} wants {short.wanted}, {short.used}/{short.hard} used, {short.missing} missing"
+
+
+def _wait(blocked: BlockedPod) -> str:
+    behind = [f"{key} behind {pod.pod}" for key, pod in blocked.behind.items()]
+    why = [*map(_shortage, blocked.shortages), *behind, *filter(None, [blocked.obstacle])]
+    return f"{blocked.waiting.pod} waits for {blocked.ledger}: {'; '.join(why)}"
 
 
 def _amounts(words: list[str]) -> dict[str, int]:
