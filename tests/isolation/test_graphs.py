@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
-from .build import SANITIZED
-from .node import CONTEXT_MIB, LIMIT_MIB, MIB, OUT_OF_MEMORY, Container, Driver, Program
+from .node import CONTEXT_MIB, LIMIT_MIB, MIB, OUT_OF_MEMORY, Container, Program
 
 ALLOCATES = 10
 """CU_GRAPH_NODE_TYPE_MEM_ALLOC"""
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Driver:
-    return Driver(tmp_path_factory.mktemp("run") / "halfcard", sanitizers=SANITIZED)
-
-
-@pytest.fixture
-def container(driver: Driver) -> Container:
-    return driver.container()
-
-
-@pytest.fixture
-def program(container: Container) -> Iterator[Program]:
-    with container.program() as found:
-        yield found
 
 
 def node(mib: int) -> bytes:

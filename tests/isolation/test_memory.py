@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import pytest
 
 from halfcard.isolation.shared_files import new_account
 
-from .build import SANITIZED
 from .node import CONTEXT_MIB, LIMIT_MIB, MIB, OUT_OF_MEMORY, Container, Driver, Program, share
 
 LEFT_MIB: Final = LIMIT_MIB - CONTEXT_MIB
 FLOAT: Final = 0x20
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Driver:
-    return Driver(tmp_path_factory.mktemp("run") / "halfcard", sanitizers=SANITIZED)
-
-
-@pytest.fixture
-def container(driver: Driver) -> Container:
-    return driver.container()
-
-
-@pytest.fixture
-def program(container: Container) -> Iterator[Program]:
-    with container.program() as found:
-        yield found
 
 
 def on_device(device: int, kind: int = 1) -> bytes:

@@ -3,33 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 
 import pytest
 
-from .build import SANITIZED
 from .node import CONTEXT_MIB, LIMIT_MIB, MIB, OUT_OF_MEMORY, Container, Driver, Program, share
 
 STEP_MIB = 32
 """A pool of the stand-in driver grows by this."""
 
 each_stream = pytest.mark.parametrize("suffix", ["", "_ptsz"])
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Driver:
-    return Driver(tmp_path_factory.mktemp("run") / "halfcard", sanitizers=SANITIZED)
-
-
-@pytest.fixture
-def container(driver: Driver) -> Container:
-    return driver.container()
-
-
-@pytest.fixture
-def program(container: Container) -> Iterator[Program]:
-    with container.program() as found:
-        yield found
 
 
 def new_pool(program: Program, device: int = 0) -> int:
