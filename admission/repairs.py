@@ -16,12 +16,13 @@ from halfcard.claims import MEMORY
 from halfcard.patches import PatchOperation, Pointer, append
 from halfcard.pod.requests import LIMITS, REQUESTS, RequestingContainer, ResourceRequest
 from halfcard.pod.spec import Pod, Toleration, ephemeral_places
-from halfcard.problems import NOT_EQUAL
+from halfcard.problems import NOT_EQUAL, QUOTA_GATE
 from halfcard.quantity import Quantity
 
 from .own_memory import names_own_memory, with_own_memory
 from .policy import AdmissionPolicy, PlacementDefaults
 from .rules.core_limit import default_limit, is_ours, limits_of, mark, whole_number_in
+from .rules.requests import lacks_its_gate
 from .rules.subject import Subject
 from .rules.variables import unhidden
 
@@ -35,6 +36,7 @@ class RepairedPod(NamedTuple):
 
 
 NO_REPAIRS: Final = RepairedPod()
+_GATE_STAYS: Final = f"[{QUOTA_GATE.code}] {names.QUOTA_GATE} stays in spec.schedulingGates until there is room"
 
 
 def repair_pod(subject: Subject) -> RepairedPod:
@@ -252,10 +254,20 @@ def _toleration(toleration: Toleration) -> dict[str, str]:
 
 
 def restore(subject: Subject, old: tuple[RequestingContainer, ...]) -> RepairedPod:
-    """Spells amounts as stored, when a manifest is applied again: the resources of a pod are immutable."""
+    """Spells amounts as stored, when a manifest is applied again: the resources of a pod are immutable. The gate of a
+    pod that waits is added again, since no manifest has it.
+    """
     stored = {each.place.pointer: each for each in old}
     pairs = [(each, stored[each.place.pointer]) for each in subject.asked if each.place.pointer in stored]
-    return RepairedPod(tuple(change for each, before in pairs for change in _restored(each, before)))
+    amounts = tuple(change for each, before in pairs for change in _restored(each, before))
+    if not lacks_its_gate(subject):
+        return RepairedPod(amounts)
+    return RepairedPod((*amounts, quota_gate(subject.pod)), (_GATE_STAYS,))
+
+
+def quota_gate(pod: Pod) -> PatchOperation:
+    """Returns the change that adds the gate of a quota."""
+    return append(("spec", "schedulingGates"), {"name": names.QUOTA_GATE}, to_existing=bool(pod.gates))
 
 
 def _restored(asked: RequestingContainer, stored: RequestingContainer) -> Iterator[PatchOperation]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from halfcard import names
-from halfcard.patches import append
-
+from ..repairs import quota_gate
 from ..verdict import Verdict
 from ..writes import PodCreate, Write
 from .budget_ledgers import BudgetLedgers
@@ -26,5 +24,4 @@ class QueueGate:
             return verdict  # the API server refuses gates on a pod that has its node
         if not self._ledgers.requests_for(pod, write.namespace):
             return verdict
-        gate = append(("spec", "schedulingGates"), {"name": names.QUOTA_GATE}, to_existing=bool(pod.gates))
-        return verdict._replace(changes=(*verdict.changes, gate))
+        return verdict._replace(changes=(*verdict.changes, quota_gate(pod)))

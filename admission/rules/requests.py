@@ -181,10 +181,15 @@ def scheduler_is_served(subject: Subject) -> Iterator[Problem]:
 
 
 def gate_is_not_removed(subject: Subject) -> Iterator[Problem]:
-    """Refuses the removal of our gate: users with update rights may remove gates, but ours ends with the
+    """Refuses an update that removes our gate; before, the mutating webhook adds it again."""
+    if subject.context.stage is ReviewStage.FINAL and lacks_its_gate(subject):
+        yield QUOTA_GATE.broken("spec.schedulingGates", f"{names.QUOTA_GATE} removed", "add it back")
+
+
+def lacks_its_gate(subject: Subject) -> bool:
+    """Returns whether an update removes our gate: users with update rights may remove gates, but ours ends with the
     reservation.
     """
     if subject.old is None or subject.context.user == names.QUOTA_SERVICE_ACCOUNT:
-        return
-    if subject.old.waits_for_quota and not subject.pod.waits_for_quota:
-        yield QUOTA_GATE.broken("spec.schedulingGates", f"{names.QUOTA_GATE} removed", "add it back")
+        return False
+    return subject.old.waits_for_quota and not subject.pod.waits_for_quota

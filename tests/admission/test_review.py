@@ -164,6 +164,18 @@ def test_only_the_quota_service_removes_the_gate_of_a_quota(user: str) -> None:
     assert 'spec.schedulingGates: got "halfcard.dev/quota removed"' in refused.message
 
 
+@pytest.mark.parametrize("left", [[THEIRS], []], ids=["beside another", "the only one"])
+def test_an_update_that_lacks_the_gate_of_a_quota_keeps_it(left: list[Json]) -> None:
+    again = changed(GATED, "spec", "schedulingGates", to=left)
+    verdict = mutate(again, old=GATED, user="alice")
+    kept = patched(again, verdict)
+    assert kept["spec"]["schedulingGates"] == [*left, OURS]
+    assert warned_codes(verdict) == ["HC028"]
+    assert validate(kept, old=GATED, user="alice").allowed
+    assert mutate(OPENED, old=GATED, user=names.QUOTA_SERVICE_ACCOUNT).changes == ()
+    assert mutate(OPENED, old=OPENED, user="alice").changes == ()
+
+
 def test_the_quota_service_removes_its_gate_and_all_users_remove_others() -> None:
     assert validate(OPENED, old=GATED, user=names.QUOTA_SERVICE_ACCOUNT).allowed
     assert validate(changed(GATED, "spec", "schedulingGates", to=[OURS]), old=GATED).allowed

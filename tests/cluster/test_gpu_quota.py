@@ -386,9 +386,21 @@ def test_a_user_who_may_edit_pods_cannot_remove_the_gate(quotas: QuotaInstallati
     (name,) = gated_pods(quotas, team)
     patch = {"spec": {"schedulingGates": None}}
     done = quotas.webhook.kubectl(team, "patch", "pod", name, "--type=merge", "-p", json.dumps(patch))
-    assert done.code != 0 and "HC028" in done.stderr and gated_pods(quotas, team) == {name}
+    assert "Warning: [HC028] halfcard.dev/quota stays" in done.stderr and gated_pods(quotas, team) == {name}
     labelled = quotas.webhook.kubectl(team, "label", "pod", name, "note=mine")
     assert labelled.code == 0, labelled.stderr
+
+
+def test_a_pod_that_waits_is_replaced_by_its_own_file(quotas: QuotaInstallation, team: str) -> None:
+    quotas.allow(team, hard={"shares": 1}, onExceeded="Gate")
+    quotas.webhook.create(team, share("first")).must()
+    quotas.cluster.wait_until(lambda: not gated_pods(quotas, team), what="the first to be released")
+    defaults = {"automountServiceAccountToken": False, "serviceAccountName": "default"}
+    item = complete(pod("waits").asks(core="0.3", memory="5Gi").specified(**defaults))
+    quotas.webhook.create(team, item).must()
+    replaced = quotas.webhook.kubectl(team, "replace", "-f-", item=item)
+    assert replaced.code == 0, replaced.stderr
+    assert gated_pods(quotas, team) == {"waits"}
 
 
 def test_a_pod_larger_than_the_whole_quota_is_refused_and_not_gated(quotas: QuotaInstallation, team: str) -> None:
