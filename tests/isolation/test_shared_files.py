@@ -6,6 +6,8 @@ import ctypes
 import struct
 import subprocess
 from pathlib import Path
+from random import Random
+from typing import Final
 
 import pytest
 from hypothesis import given
@@ -16,6 +18,7 @@ from halfcard.isolation.shared_files import (
     MOST_CARDS,
     MOST_PROCESSES,
     NO_LIMIT,
+    BrokenAccountError,
     CardControl,
     Excess,
     new_account,
@@ -24,6 +27,12 @@ from halfcard.isolation.shared_files import (
 )
 
 from .build import SANITIZED, build
+
+_MUTATIONS: Final = 1_000_000
+_AT_ONCE: Final = 1000
+_EDGES: Final = [
+    number.to_bytes(8, "little") for number in (0, 1, MOST_PROCESSES, MOST_PROCESSES + 1, 2**63, 2**64 - 1)
+]
 
 NUMBER = st.integers(0, NO_LIMIT)
 CONTROLS = st.lists(
@@ -114,5 +123,22 @@ def test_a_program_that_asks_all_the_time_looks_for_dead_processes_once_a_second
 
 def test_no_bytes_in_either_file_crash_a_process(tmp_path: Path) -> None:
     fuzz = build(tmp_path / "fuzz", ["fuzz.c", "account.c"], "-O2", *SANITIZED)
-    done = subprocess.run([str(fuzz), "100000"], capture_output=True, text=True, check=False)
+    done = subprocess.run([str(fuzz), str(_MUTATIONS)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_agent_reads_or_refuses_every_account() -> None:
+    """With many mutations in each account: what they can be is up to the container."""
+    random, account, refused = Random(1), bytearray(new_account()), 0
+    for _ in range(_MUTATIONS // _AT_ONCE):
+        for at in random.choices(range(0, len(account), 8), k=_AT_ONCE):
+            account[at : at + 8] = random.randbytes(8) if random.random() < 0.5 else random.choice(_EDGES)
+        if random.random() < 0.9:
+            account[:16] = new_account()[:16]
+        try:
+            cards = read_account(bytes(account[: random.choice([len(account), len(account), 100])]), "account")
+        except BrokenAccountError:
+            refused += 1
+        else:
+            assert len(cards) == MOST_CARDS and all(len(card.rows) <= MOST_PROCESSES for card in cards)
+    assert 0 < refused < _MUTATIONS // _AT_ONCE
