@@ -17,6 +17,7 @@ from halfcard.claims import Need
 from halfcard.dialects import Dialects
 from halfcard.placing.demand import needs_of
 from halfcard.placing.records import Named, read
+from halfcard.pod.card_preferences import NOTHING_WANTED, CardPreferences, read_preferences
 from halfcard.pod.requests import read_pod
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.quota.budgets import Budget
@@ -41,7 +42,8 @@ class ChargedPod(NamedTuple):
     """
     Attributes:
         named: the cards that its record names, where it has a node.
-        gates: its scheduling gates, where one of them is ours; only then `version` is set.
+        gates: its scheduling gates, where one of them is ours; only then `priority`, `created`,
+            `version` and `wanted` are set.
         gone_by_s: when it should have been gone, for a deleted one.
     """
 
@@ -56,6 +58,7 @@ class ChargedPod(NamedTuple):
     created: str = ""
     gates: tuple[str, ...] = ()
     version: str = ""
+    wanted: CardPreferences = NOTHING_WANTED
     gone_by_s: float | None = None
 
     def hangs(self, now_s: float, answers: Callable[[str], bool]) -> bool:
@@ -217,4 +220,5 @@ def read_charged_pod(pod: StoredPod, dialects: Dialects) -> ChargedPod | None:
         return found
     priority = (pod.spec and pod.spec.priority) or 0
     created = meta.creation_timestamp or ""
-    return found._replace(priority=priority, created=created, gates=pod.gates, version=meta.resource_version)
+    wanted, version = read_preferences(pod.annotations), meta.resource_version
+    return found._replace(priority=priority, created=created, gates=pod.gates, version=version, wanted=wanted)

@@ -1,4 +1,4 @@
-"""Keeps the model and pool of the nodes on which pods run, for budgets by model and pool, and which nodes answer.
+"""Keeps the cards and pools of nodes, for budgets by model and pool, which nodes answer, and what pods some could take.
 
 Invariant: the facts of a node are kept as long as its pods exist, which may be longer than the node exists.
 """
@@ -16,12 +16,16 @@ from halfcard.capacity import CapacityRules
 from halfcard.cards import Node
 from halfcard.cluster_view import ImplausibleNode, read_node
 from halfcard.node_changes import answers, without_heartbeat
+from halfcard.placing.demand import Demand
+from halfcard.placing.empty_rooms import could_take, empty_rooms
+from halfcard.placing.room import Room
 from kube.api.access import Access
 from kube.api.informer import Informer
 from kube.api.list_watch import Collection, Undecodable, WatchEvent, decoded
 from kube.node_source import NODES
 
 _MOST_GONE: Final = 1_000
+_MOST_DEMANDS: Final = 1_000
 _encode: Final = msgspec.json.Encoder().encode
 
 Object = Mapping[str, Any]
@@ -39,6 +43,8 @@ class NodeLocations:
         self._gone: OrderedDict[str, Node] = OrderedDict()
         self._hashes: dict[str, int] = {}
         self._answering: set[str] = set()
+        self._rooms: frozenset[Room] | None = None
+        self._could_take: dict[Demand, bool] = {}
         collection = Collection(access, NODES, dict[str, Any])
         self.informer = Informer(collection, listed=self._list, changed=self._change, name="nodes")
 
@@ -48,6 +54,16 @@ class NodeLocations:
     def answers(self, name: str) -> bool:
         """Returns whether the node exists and is Ready."""
         return name in self._answering
+
+    def could_take(self, demand: Demand) -> bool:
+        """Returns whether an existing node could take such a pod without any other pod; also where no node has cards,
+        because they may be added on demand.
+        """
+        if self._rooms is None or len(self._could_take) > _MOST_DEMANDS:
+            self._rooms, self._could_take = empty_rooms(self._known.values()), {}
+        if demand not in self._could_take:
+            self._could_take[demand] = not self._rooms or could_take(self._rooms, demand)
+        return self._could_take[demand]
 
     def _list(self, found: Sequence[dict[str, Any] | Undecodable]) -> None:
         there = {each["metadata"]["name"]: each for each in found if isinstance(each, dict)}
@@ -76,7 +92,10 @@ class NodeLocations:
             return False  # the earlier content is better than nothing
         self._known[name] = _of_interest(node)
         self._gone.pop(name, None)
-        return self._known[name] != before
+        if self._known[name] == before:
+            return False
+        self._rooms = None
+        return True
 
     def _set_answering(self, name: str, *, is_answering: bool) -> bool:
         """Returns whether this has changed."""
@@ -88,6 +107,7 @@ class NodeLocations:
         """Removes a node; returns whether it answered, since its cards are kept."""
         self._hashes.pop(name, None)
         if (node := self._known.pop(name, None)) is not None:
+            self._rooms = None
             self._gone[name] = node
             if len(self._gone) > _MOST_GONE:
                 self._gone.popitem(last=False)
@@ -95,9 +115,9 @@ class NodeLocations:
 
 
 def _of_interest(node: Node) -> Node:
-    """Keeps only the models of the cards: their health concerns no budget."""
+    """Keeps only what the cards are: their health concerns no budget."""
     cards = tuple([replace(card, links=(), numa=None, why_not="") for card in node.cards])
-    return Node(node.name, cards, pool=node.pool)
+    return Node(node.name, cards, node.slices, node.pool)
 
 
 def _name(found: Object) -> str:

@@ -35,6 +35,7 @@ from serving.log import Log
 from .charged_pods import ChargedPods, Touched
 from .consistency_check import ConsistencyCheck
 from .gates.gate_admission import GateAdmission
+from .gates.impossible_pods import ImpossiblePods
 from .gates.owner_retry import OwnerRetry
 from .gates.waiting_reports import WaitingReports
 from .ledger_controller import LedgerController
@@ -126,6 +127,7 @@ class QuotaService:
             budgets_of=self._source.of,
             ledgers=self._controller,
             writer_of=self._writers.of,
+            impossible=ImpossiblePods(self._source.reach, self._nodes.could_take),
             reports=self._waiting_reports,
             may_decide=self._leadership.may_decide,
             log=self._log,
@@ -143,6 +145,7 @@ class QuotaService:
     def _nodes_changed(self) -> None:
         self._controller.nodes_changed()
         self._pods.review(time.time())
+        self._gate_admission.trigger()
 
     def _pods_changed(self, touched: Touched) -> None:
         self._controller.pods_changed(touched)

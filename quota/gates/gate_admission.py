@@ -30,6 +30,7 @@ from serving.log import Log
 from ..charged_pods import ChargedPod, ChargedPods
 from ..ledgers_controller import LedgersController
 from ..loans import Loans
+from .impossible_pods import ImpossiblePods
 from .waiting_reports import WaitingReason, WaitingReports
 
 _REST_S: Final = 0.2
@@ -53,6 +54,7 @@ class GateAdmission:
     budgets_of: Callable[[str], Sequence[Budget]]
     ledgers: LedgersController
     writer_of: Callable[[Budget], LedgerWriter]
+    impossible: ImpossiblePods
     reports: WaitingReports
     may_decide: Callable[[], bool]
     log: Log
@@ -82,10 +84,11 @@ class GateAdmission:
             self.reports.update({})
             return
         await self._loans.settle()
-        found = queue(_waiting(pods, budgets), self.ledgers.ledgers(), self._terms())
-        self.reports.update(
-            {each.waiting.uid: _reason(each, budgets[each.waiting.namespace]) for each in found.blocked}
-        )
+        outside = self._outside(pods, budgets)
+        waiting = [each for each in _waiting(pods, budgets) if each.uid not in outside]
+        found = queue(waiting, self.ledgers.ledgers(), self._terms())
+        blocked = {each.waiting.uid: _reason(each, budgets[each.waiting.namespace]) for each in found.blocked}
+        self.reports.update(blocked | outside)
         next_ones = found.admissible[:_AT_ONCE]
         try:
             await self._loans.give_back(found.unused)
@@ -94,6 +97,13 @@ class GateAdmission:
             await asyncio.gather(*[self._admit(each, pods[each.uid], budgets[each.namespace]) for each in next_ones])
         except NoAnswerError as error:
             self.log.warning("gates not removed", why=str(error))
+
+    def _outside(
+        self, pods: Mapping[str, ChargedPod], budgets: Mapping[str, Sequence[Budget]]
+    ) -> dict[str, WaitingReason]:
+        """Returns the pods that stay outside of the queue, and why."""
+        found = {uid: self.impossible.why(pod, budgets[pod.namespace]) for uid, pod in pods.items()}
+        return {uid: WaitingReason(pods[uid].namespace, pods[uid].name, why) for uid, why in found.items() if why}
 
     def waits(self) -> Counter[str]:
         """Counts the waiting pods of each ledger."""

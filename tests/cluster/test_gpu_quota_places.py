@@ -270,3 +270,20 @@ def test_the_quota_map_of_tke_works_unchanged_and_imported(
 def events_of_map(scene: Scene) -> str:
     done = scene.quotas.cluster.kubectl("-n", names.KUBE_SYSTEM, "describe", "configmap", names.GPU_QUOTA_MAP)
     return done.stdout
+
+
+# --- pods that wait ---------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_that_no_node_could_take_is_not_charged_and_blocks_no_other(scene: Scene, team: str) -> None:
+    """Sixteen cards of each model exist, eight on each node."""
+    ledger = scene.quotas.allow(team, hard={"cards": 17}, onExceeded="Gate")
+    scene.create(team, "impossible", core=1600).must()
+    for name in "ab":
+        scene.create(team, name).must()
+    scene.wait_until_settled(team, bound=2)
+    assert scene.counted(ledger)["cards"] == 2
+    scene.quotas.cluster.wait_until(
+        lambda: "no node could take the pod" in scene.quotas.webhook.kubectl(team, "describe", "pod/impossible").stdout,
+        what="the Event",
+    )
