@@ -209,7 +209,8 @@ class Node:
             *(sys.executable, "-m", "deviceplugin", "--node", NODE, "--kubeconfig", str(self.kubeconfig)),
             *("--http", f"{_LOCAL}:{port}", "--plain-metrics", "--https", f"{_LOCAL}:0"),
             *("--device-root", str(devices), "--cdi-dir", str(cdi)),
-            *("--state-dir", str(state), "--kubelet-plugins", str(self.kubelet.plugin_folder)),
+            *("--state-dir", str(state), "--run-dir", str(self.folder / "run")),
+            *("--kubelet-plugins", str(self.kubelet.plugin_folder)),
             *("--pod-resources", str(self.kubelet.pod_resources)),
         ]
 

@@ -21,6 +21,7 @@ import uvloop
 
 from deviceplugin.allocate.slots import Slot, Slots, slot_name
 from deviceplugin.inject.cdi import VERSION, CdiInjector
+from deviceplugin.isolation.share_files import ShareFiles
 from deviceplugin.kubelet import pod_resources_pb2 as wire
 from deviceplugin.kubelet.messages import Device, Granted
 from deviceplugin.kubelet.plugin import Plugin
@@ -110,7 +111,7 @@ async def _serve_pod_resources(socket: Path) -> grpc.aio.Server:
 
 
 async def main(folder: Path) -> None:
-    slots = Slots(folder / "cdi", folder / "state")
+    slots = Slots(folder / "cdi", folder / "state", ShareFiles(folder / "shares"))
     slots.load()
     handler = SlotHandler(slots)
     handler.plugins = {resource: Plugin(resource, handler, folder) for resource in COUNTS}

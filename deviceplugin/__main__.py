@@ -61,6 +61,7 @@ def options_of(chosen: ChosenSettings) -> AgentOptions:
         slicing.default if slicing else "",
         settings.unchecked_namespaces(),
         settings.evict_for_misuse,
+        settings.isolation,
         chosen.mistake,
     )
 

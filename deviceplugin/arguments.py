@@ -39,6 +39,8 @@ class NodePaths:
         pod_resources: kubelet's socket that lists holders of ids.
         cdi: the folder where the runtime reads CDI descriptions.
         state: our own folder.
+        libraries: the folder of the isolation libraries in the image.
+        run: our own folder in memory, with the accounts of held containers.
         by_symlinks: the runtime does not support CDI.
     """
 
@@ -49,6 +51,8 @@ class NodePaths:
     pod_resources: Path
     cdi: Path
     state: Path
+    libraries: Path
+    run: Path
     by_symlinks: bool = False
 
 
@@ -96,6 +100,8 @@ def _add_folders(parser: argparse.ArgumentParser) -> None:
         ),
         ("--cdi-dir", names.CDI_FOLDER, "where the runtime looks for descriptions of devices"),
         ("--state-dir", names.STATE_FOLDER, "our own folder"),
+        ("--run-dir", names.RUN_FOLDER, "our own folder in memory"),
+        ("--libraries", names.LIBRARIES_FOLDER, "the isolation libraries"),
     ):
         parser.add_argument(
             argument_name, type=Path, default=Path(default), metavar="PATH", help=f"{what} (default %(default)s)"
@@ -111,5 +117,7 @@ def paths_of(arguments: argparse.Namespace) -> NodePaths:
         pod_resources=arguments.pod_resources,
         cdi=arguments.cdi_dir,
         state=arguments.state_dir,
+        libraries=arguments.libraries,
+        run=arguments.run_dir,
         by_symlinks=arguments.without_cdi,
     )

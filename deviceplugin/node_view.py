@@ -9,6 +9,7 @@ from typing import Any
 from halfcard import names
 from halfcard.cards import Node
 from halfcard.cluster_view import without_cordoned
+from halfcard.isolation.mode import ChosenMode, chosen_mode
 
 from .adoption.adopted_containers import AdoptedPods, find_adopted
 from .advertise.supply import OfferRules, Supply, held_only, supply
@@ -86,6 +87,10 @@ class NodeView:
         found = chosen(data, self._options.slicing_default, self._label(names.TIME_SLICING_LABEL))
         self.slicing_problems = found.problems
         self.slicing = found.slicing or self.slicing
+
+    def isolation(self) -> ChosenMode:
+        """Returns whether this node holds containers to their shares."""
+        return chosen_mode(self._options.isolation, self._label(names.ISOLATION_LABEL))
 
     def runtime(self) -> str:
         """Returns the container runtime, such as containerd://2.1.4; empty while unknown."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from halfcard.capacity import CapacityRules
 from halfcard.dialects import Dialects
+from halfcard.isolation.mode import IsolationMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class AgentOptions:
         slicing_default: the configuration of a node that names none.
         exempt: the namespaces whose pods may use cards without a grant.
         marks_misuse: whether pods that use what they were not granted are marked for eviction.
+        isolation: whether containers are held to their shares, where the node says nothing else.
         mistake: why these are not the current settings; empty if they are.
     """
 
@@ -30,4 +32,5 @@ class AgentOptions:
     slicing_default: str = ""
     exempt: frozenset[str] = frozenset()
     marks_misuse: bool = False
+    isolation: IsolationMode = IsolationMode.OFF
     mistake: str = ""

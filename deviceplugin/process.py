@@ -38,6 +38,10 @@ from .gpus.interface import Gpus
 from .inject.card_files import CardFiles, NvidiaDescriptions
 from .inject.cdi import CdiInjector, runtime_supports_cdi, without_cdi
 from .inject.symlinks import SymlinkInjector
+from .isolation.isolation import Isolation
+from .isolation.placed import place
+from .isolation.share_files import ShareFiles
+from .isolation.way_in import NotHeldError
 from .kubelet.channel import KubeletError
 from .kubelet.checkpoint import Checkpoint
 from .kubelet.id_holders import IdHolders
@@ -55,6 +59,7 @@ from .usage.misuse_reports import MisuseReports
 AGENT: Final = "agent"
 USAGE: Final = "usage"
 _SWEEP_EVERY_S: Final = 10.0
+_CUT_EVERY_S: Final = 1.0
 _AT_ONCE: Final = StopTimings(grace_s=0.0, drain_s=0.0, finish_s=1.0)
 """No load balancer needs a grace period, and kubelet rejects pods while no agent runs: a restart must be short."""
 
@@ -91,7 +96,9 @@ class Agent:
         self._cgroups = Cgroups()
         self._pod_resources = PodResources(paths.pod_resources)
         self._holders = IdHolders(checkpoint.entries, self._pod_resources.listed_devices, self._pods.unfinished)
-        self._slots = Slots(paths.state / "by-symlinks" if paths.by_symlinks else paths.cdi, paths.state)
+        self._shares = ShareFiles(paths.run / "shares")
+        descriptions = paths.state / "by-symlinks" if paths.by_symlinks else paths.cdi
+        self._slots = Slots(descriptions, paths.state, self._shares)
         self._meter = Meter(gpus.load, self._cgroups, self._view.granted_cards, is_made_up=gpus.is_made_up)
         self._misuse = MisuseReports(
             self._meter.usage,
@@ -134,9 +141,15 @@ class Agent:
             pods=self._pods,
             with_processes=self._cgroups.pods_with_processes,
             card_files=CardFiles(self._paths.devices, descriptions, self._gpus.is_made_up),
+            hold=Isolation(lambda: self._view.isolation().mode, self._libraries, self._shares.folder).hold,
             single_id_resources=self._single_id_resources,
             now_ns=time.time_ns,
         )
+
+    def _libraries(self) -> Path:
+        if self._paths.by_symlinks:
+            raise NotHeldError("the agent runs with --without-cdi, and the libraries come by CDI; update the runtime")
+        return place(self._paths.libraries, self._paths.state / "libraries")
 
     def _single_id_resources(self) -> frozenset[str]:
         slicing = self._view.slicing
@@ -234,6 +247,11 @@ class Agent:
                 if await self._allocator.sweep():
                     self._stale.set()
 
+    async def _cut_accounts(self) -> None:
+        while True:
+            await asyncio.sleep(_CUT_EVERY_S)
+            self._shares.cut()
+
     async def _report_misuse(self) -> None:
         await self._pods.informer.wait_until_ready()
         await self._misuse.run()
@@ -245,6 +263,7 @@ class Agent:
             ("serve kubelet", self._serve_kubelet),
             ("write the node object", self._node_writer.run),
             ("report misuse of cards", self._report_misuse),
+            ("cut accounts that grew", self._cut_accounts),
             report_problems(self._problems, self._log),
         )
         gc.freeze()

@@ -135,8 +135,10 @@ LIBRARY_PATH: Final = "LD_LIBRARY_PATH"
 CDI_KIND: Final = "halfcard.dev/slot"  # of devices for the runtime: halfcard.dev/slot=<name>
 CDI_FOLDER: Final = "/var/run/cdi"
 CDI_FOLDERS: Final = ("/etc/cdi", CDI_FOLDER)  # where NVIDIA's own description of its cards may be
+DESCRIBE_CARDS: Final = "nvidia-ctk cdi generate --output /etc/cdi/nvidia.yaml"  # writes it
 STATE_FOLDER: Final = "/var/lib/halfcard"
 LIBRARIES_FOLDER: Final = "/usr/lib/halfcard"  # in the image
+RUN_FOLDER: Final = "/run/halfcard"  # of the isolation libraries, in containers and, with all accounts, on the node
 ISOLATION_LIBRARIES: Final = ("libcuda.so.1", "libnvidia-ml.so.1", "halfcard-preload.so")
 KUBELET_PLUGINS: Final = "/var/lib/kubelet/device-plugins"
 KUBELET_POD_RESOURCES: Final = "/var/lib/kubelet/pod-resources/kubelet.sock"
@@ -159,6 +161,7 @@ SHARED_DEVICE_FILES: Final = (*CUDA_DEVICE_FILES, "/dev/nvidia-uvm-tools", "/dev
 TIME_SLICING_LABEL: Final = "nvidia.com/device-plugin.config"  # which configuration a node takes
 CARDS_CONDITION: Final = "HalfcardCards"  # of nodes: whether all cards are in order
 MADE_UP_LABEL: Final = "halfcard.dev/made-up-gpus"  # on nodes whose cards are not there
+ISOLATION_LABEL: Final = "halfcard.dev/isolation"  # on nodes where isolation differs from that of the installation
 AGENT_LABEL: Final = "halfcard.dev/agent"  # on nodes that are to run our agent: "true"
 
 # --- where Halfcard itself lives and listens -------------------------------------------------------------------------

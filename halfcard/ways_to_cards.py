@@ -141,6 +141,7 @@ MOUNTS: Final = (
     Mount("/etc/vcuda", _LOOSENS, _VCUDA, "the limits of the container"),
     Mount("/usr/local/nvidia", _LOOSENS, _GPU_MANAGER, "the library that limits"),
     Mount(posixpath.dirname(names.LIMITS_FILE), _LOOSENS, "Halfcard", "the limits of the container"),
+    Mount(names.RUN_FOLDER, _LOOSENS, "Halfcard", "the library that limits, and its files"),
 )
 """Mounts of a pod come after those of node agents, and cover them. /var/run is /run here."""
 

@@ -17,6 +17,7 @@ from halfcard.dialects import ALL, Dialect, Dialects
 from halfcard.dialects.aliyun import Aliyun
 from halfcard.dialects.vcuda import Vcuda
 from halfcard.exit_codes import UnusableInputError
+from halfcard.isolation.mode import IsolationMode
 from halfcard.pod.card_preferences import POLICIES
 from halfcard.pod.holders import WELL_KNOWN, Holders
 from halfcard.problems import RULES, Severity
@@ -135,6 +136,11 @@ class Settings(BaseModel):
     hami_device_split: Annotated[int, Field(ge=1, le=MOST_REPLICAS)] = 1
     """How many containers may share a card under `nvidia.com/gpu` where they add HAMi's memory or cores."""
 
+    isolation: IsolationMode = IsolationMode.OFF
+    """Whether the [isolation libraries](isolation.md) hold containers to their shares: enforce, warn or off. The label
+    `halfcard.dev/isolation` of a node overrides it. A container that cannot be held starts with `warn`, and does not
+    with `enforce`."""
+
     derived_resources: DerivedResources | None = None
     """Whether GPU pods also request `quota.halfcard.dev/cards` and `…/shares`, which native ResourceQuotas count; pods
     that pin one of `models` also request `…/cards.MODEL` and `…/shares.MODEL`. `schedulers` names the schedulers whose
@@ -188,6 +194,12 @@ class Settings(BaseModel):
         if not isinstance(wanted, dict):
             return wanted
         return {code: Severity.OFF if severity is False else severity for code, severity in wanted.items()}
+
+    @field_validator("isolation", mode="before")
+    @classmethod
+    def _isolation_off_without_quotes(cls, wanted: object) -> object:
+        """As for severities."""
+        return IsolationMode.OFF if wanted is False else wanted
 
     @field_validator("severities")
     @classmethod

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from halfcard.cards import Card, Node
+from halfcard.cards import Card, CardLimit, Node
 from halfcard.dialects import Dialect
 from halfcard.placing.card_usage import CardUse
 from halfcard.placing.pod_facts import PodFacts
@@ -22,7 +22,8 @@ from halfcard.problems import printable
 from kube.api.calls import ApiCalls
 
 from ..device_ids import is_ours
-from ..inject.cdi import CardEdits, with_limits
+from ..inject.cdi import CardEdits, Edits, with_limits
+from ..isolation.control import Held
 from ..kubelet.channel import KubeletError
 from ..kubelet.messages import Granted, ListedDevices, RefusedError
 from ..node_pods import NodePods
@@ -63,6 +64,7 @@ class NodeContext:
         pods: the pods of this node, as the watch last reported them.
         with_processes: filters pods, by uid, to those with a live process; called in a thread.
         card_files: what a container needs to reach these cards.
+        hold: what holds the container of a slot to its limits; None where nothing does.
         single_id_resources: the resources of which a container may request only one.
     """
 
@@ -73,6 +75,7 @@ class NodeContext:
     pods: NodePods
     with_processes: Callable[[Collection[str]], Collection[str]]
     card_files: Callable[[Sequence[Card]], CardEdits]
+    hold: Callable[[str, Sequence[CardLimit], Edits], Held | None]
     single_id_resources: Callable[[], frozenset[str]]
     now_ns: Callable[[], int]
 
@@ -164,11 +167,15 @@ class Allocator:
         )
         pod = PodOnCards(facts, stored.annotations, node, share)
         await self._check_room(container.title, stored.kubelet_uid, pod)
-        grant = grant_of(pod, container, self._dialects, self.context.card_files)
+        grant = self._held(grant_of(pod, container, self._dialects, self.context.card_files), container)
         if not share.recorded and not await self._record(pod):
             return False
         self._write(container, stored.kubelet_uid, grant, pod.uses)
         return True
+
+    def _held(self, grant: Grant, container: StartingContainer) -> Grant:
+        held = self.context.hold(slot_name(container.resource, container.ids), grant.limits.cards, grant.files.edits)
+        return grant if held is None else grant.held(held)
 
     def _check(self, pod: StoredPod, container: StartingContainer) -> None:
         node, slot = self.context.node().name, self.slots.get(slot_name(container.resource, container.ids))
@@ -195,7 +202,7 @@ class Allocator:
         holder = limits.namespace, limits.pod, uid, limits.containers
         slot = Slot(*holder, container.resource, ids, uses, self.context.now_ns())
         edits = with_limits(grant.files.edits, grant.variables, str(self.slots.limits_file(slot.name)))
-        self.slots.write(slot, edits, grant.files.version, as_file(limits))
+        self.slots.write(slot, edits, grant.files.version, as_file(limits), grant.controls)
         self.injector.set_cards(slot.name, [card.index for card in grant.cards])
 
     # --- choosing and recording ---------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from halfcard import names
 from halfcard.cards import Card, CardLimit, Node
 from halfcard.claims import WHOLE_CARD, Claim, ContainerStage
 from halfcard.dialects import Dialect
+from halfcard.isolation.shared_files import CardControl
 from halfcard.placing.card_usage import CardMode, CardUse, mode_of
 from halfcard.placing.node_usage import Share
 from halfcard.placing.pod_facts import PodFacts
@@ -24,16 +25,20 @@ from halfcard.placing.records import name_of
 from halfcard.problems import printable
 
 from ..inject.cdi import CardEdits
+from ..isolation.control import Held
 from ..kubelet.messages import RefusedError
 from .container_identity import StartingContainer, candidates
 
 VERSION: Final = 1
+HELD_BY_LIBRARY: Final = "library"
 _WHOLE_NUMBER: Final = re.compile(r"\s*\+?([0-9]{1,9})\s*", re.ASCII)
 _NAMED_CHARS: Final = 80
 
 
 class ContainerLimits(msgspec.Struct, frozen=True):
-    """The limits of one container; `containers` has several names where it is unknown which of them starts."""
+    """The limits of one container; `containers` has several names where it is unknown which of them starts, and
+    `held_by` is what holds the container to them.
+    """
 
     version: int
     namespace: str
@@ -42,6 +47,7 @@ class ContainerLimits(msgspec.Struct, frozen=True):
     containers: tuple[str, ...]
     dialect: str
     cards: tuple[CardLimit, ...]
+    held_by: str | None = None
 
 
 class PodOnCards(NamedTuple):
@@ -63,6 +69,12 @@ class Grant(NamedTuple):
     limits: ContainerLimits
     variables: dict[str, str]
     files: CardEdits
+    controls: Sequence[CardControl] = ()
+
+    def held(self, by: Held) -> Grant:
+        """Returns the grant of a container that the isolation library holds."""
+        limits = msgspec.structs.replace(self.limits, held_by=HELD_BY_LIBRARY)
+        return self._replace(limits=limits, files=self.files._replace(edits=by.edits), controls=by.cards)
 
 
 def grant_of(

@@ -14,16 +14,18 @@ import contextlib
 import hashlib
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from halfcard import names
+from halfcard.isolation.shared_files import CardControl
 from halfcard.placing.card_usage import CardUse
 
 from ..inject.cdi import Edits, description, record_in
+from ..isolation.share_files import ShareFiles
 from ..kubelet.messages import ListedDevices
 from .assignment import RunningPod
 
@@ -74,12 +76,15 @@ _RECORD: Final = msgspec.json.Decoder(Slot)
 
 
 class Slots:
-    """The slots of this node; `descriptions` is the folder that the runtime reads, `state` our own."""
+    """The slots of this node; `descriptions` is the folder that the runtime reads, `state` our own; `shares` has the
+    files of held containers.
+    """
 
-    def __init__(self, descriptions: Path, state: Path) -> None:
+    def __init__(self, descriptions: Path, state: Path, shares: ShareFiles) -> None:
         self._descriptions = descriptions
         self._records = descriptions / _ASIDE
         self._state = state / "slots"
+        self._shares = shares
         self._slots: dict[str, Slot] = {}
         self._retired: dict[Path, Slot] = {}
         self._shown: dict[str, int] = {}
@@ -101,7 +106,7 @@ class Slots:
                 self._shown[name] = self._slots[name].written_ns
             else:
                 file.unlink()
-        self._clear(folder.name for folder in self._state.iterdir())
+        self._clear([*(folder.name for folder in self._state.iterdir()), *self._shares.slots()])
         return tuple(spoiled)
 
     def _load(self, path: Path) -> str:
@@ -129,9 +134,13 @@ class Slots:
     def limits_file(self, name: str) -> Path:
         return self.folder(name) / _LIMITS
 
-    def write(self, slot: Slot, edits: Edits, version: str, limits: bytes) -> None:
-        """Writes a slot and shows it to the runtime."""
+    def write(
+        self, slot: Slot, edits: Edits, version: str, limits: bytes, controls: Sequence[CardControl] = ()
+    ) -> None:
+        """Writes a slot and shows it to the runtime; a held container has controls."""
         name = slot.name
+        if controls:
+            self._shares.write(name, controls)
         self.folder(name).mkdir(mode=0o755, parents=True, exist_ok=True)
         _write_file(self.folder(name) / f"{_LIMITS}{_DRAFT}", limits, self.limits_file(name))
         record = msgspec.json.encode(slot).decode()
@@ -230,6 +239,7 @@ class Slots:
         known = {slot.name for slot in self._all()}
         for name in set(ended) - known:
             shutil.rmtree(self.folder(name), ignore_errors=True)
+            self._shares.remove(name)
 
 
 def listed_slots(slots: Collection[Slot], held: Iterable[ListedDevices]) -> list[Slot]:

@@ -23,7 +23,6 @@ _SUFFIXES: Final = (".json", ".yaml")
 _MOST_BYTES: Final = 16 * 2**20
 _MODPROBE: Final = "nvidia-modprobe"
 _CREATING: Final = dict(zip(names.CUDA_DEVICE_FILES, (f"{_MODPROBE} -c 255", f"{_MODPROBE} -u -c 0"), strict=True))
-_DESCRIBING: Final = f"nvidia-ctk cdi generate --output {names.CDI_FOLDERS[0]}/nvidia.yaml"
 
 
 class CdiDevice(msgspec.Struct, frozen=True):
@@ -93,7 +92,7 @@ def _check_described(edits: Edits) -> None:
     if missing and any(map(_is_card_file, paths)):
         raise RefusedError(
             f"NVIDIA's CDI description does not name {missing[0]}, and CUDA needs it: it did not exist when that was "
-            f"written; run {_CREATING[missing[0]]}, then {_DESCRIBING}; kubelet tries again"
+            f"written; run {_CREATING[missing[0]]}, then {names.DESCRIBE_CARDS}; kubelet tries again"
         )
 
 

@@ -30,7 +30,7 @@ class CardEdits(NamedTuple):
 VERSION: Final = "0.6.0"
 """The first version of CDI with annotations."""
 
-_READ_ONLY: Final = ("ro", "nosuid", "nodev", "bind")
+READ_ONLY: Final = ("ro", "nosuid", "nodev", "bind")
 _RUNTIME: Final = re.compile(r"(?P<name>[a-z][a-z-]*)://v?(?P<major>[0-9]{1,4})\.(?P<minor>[0-9]{1,4})")
 _FIRST_WITH_CDI: Final = {"containerd": (2, 0), "cri-o": (1, 23)}
 _RUNTIME_CHARS: Final = 60
@@ -85,7 +85,7 @@ _DESCRIPTION: Final = msgspec.json.Decoder(_Description)
 def with_limits(edits: Edits, variables: Mapping[str, str], limits_file: str) -> Edits:
     """Adds our variables and the mount of the limits; our variables replace others of the same name."""
     env = [each for each in edits.get("env", ()) if each.partition("=")[0] not in variables]
-    mount = {"hostPath": limits_file, "containerPath": names.LIMITS_FILE, "options": _READ_ONLY}
+    mount = {"hostPath": limits_file, "containerPath": names.LIMITS_FILE, "options": READ_ONLY}
     ours = {"env": [f"{key}={text}" for key, text in variables.items()], "mounts": [mount]}
     return merged([{**edits, "env": env}, ours])
 

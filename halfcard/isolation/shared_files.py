@@ -80,8 +80,9 @@ class CardControl(NamedTuple):
     excess: tuple[Excess, ...] = ()
 
 
-def new_account() -> bytes:
-    return _HEAD.pack(_ACCOUNT_MAGIC, VERSION).ljust(ACCOUNT_SIZE, b"\0")
+def new_account(cards: int = MOST_CARDS) -> bytes:
+    """Returns the start of an account, up to the last of these cards; zeros follow."""
+    return _HEAD.pack(_ACCOUNT_MAGIC, VERSION).ljust(_HEAD.size + cards * _CARD_SIZE, b"\0")
 
 
 def read_account(data: bytes, where: str) -> tuple[AccountCard, ...]:

@@ -47,7 +47,7 @@ def test_the_process_accepts_the_arguments() -> None:
 
 def test_all_host_paths_that_it_uses_are_mounted_at_the_same_path() -> None:
     read = arguments()
-    folders = [read.kubelet_plugins, read.pod_resources.parent, read.cdi_dir, read.state_dir]
+    folders = [read.kubelet_plugins, read.pod_resources.parent, read.cdi_dir, read.state_dir, read.run_dir]
     for folder in {*map(str, folders), *names.CDI_FOLDERS, "/sys/fs/cgroup"}:
         assert mounted(folder)["hostPath"]["path"] == folder
 
@@ -55,7 +55,7 @@ def test_all_host_paths_that_it_uses_are_mounted_at_the_same_path() -> None:
 def test_only_mounts_that_it_writes_are_writable() -> None:
     read = arguments()
     writable = {mount["mountPath"] for mount in CONTAINER["volumeMounts"] if not mount.get("readOnly")}
-    assert writable == {str(each) for each in (read.kubelet_plugins, read.cdi_dir, read.state_dir)}
+    assert writable == {str(each) for each in (read.kubelet_plugins, read.cdi_dir, read.state_dir, read.run_dir)}
 
 
 def test_only_the_port_of_gpu_manager_is_open_on_the_node() -> None:
@@ -91,7 +91,7 @@ def test_every_right_and_mount_has_its_reason() -> None:
     rights = [line for line in _RIGHTS.read_text().splitlines() if line.strip().startswith(_VERBS)]
     mounts = _TEMPLATE.read_text().partition("volumeMounts:")[2].partition("volumes:")[0].splitlines()
     mounted = [line for line in mounts if "- name:" in line and "settings" not in line]
-    assert len(rights) >= 11 and len(mounted) == 6
+    assert len(rights) >= 11 and len(mounted) == 7
     assert [line for line in (*rights, *mounted) if "#" not in line] == []
 
 

@@ -15,8 +15,10 @@ import msgspec
 
 from deviceplugin.allocate.allocator import Allocator, Injector, NodeContext
 from deviceplugin.allocate.slots import Slots, slot_name
-from deviceplugin.inject.card_files import CardFiles
+from deviceplugin.inject.card_files import CardFiles, Description
 from deviceplugin.inject.cdi import CdiInjector
+from deviceplugin.isolation.isolation import Isolation
+from deviceplugin.isolation.share_files import ShareFiles
 from deviceplugin.kubelet.messages import ListedDevices
 from deviceplugin.node_pods import NodePods
 from deviceplugin.options import AgentOptions
@@ -25,6 +27,7 @@ from halfcard import names
 from halfcard.capacity import CapacityRules
 from halfcard.cards import Node
 from halfcard.dialects import Dialects
+from halfcard.isolation.mode import IsolationMode
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.pod.stored_pod import StoredPod
 from kube.api.access import Access
@@ -48,6 +51,7 @@ class World:
     Attributes:
         living: pods with processes.
         looked_for: pods whose processes were looked for.
+        described: NVIDIA's own descriptions of the cards.
         watched: whether the watch sees what is stored.
         has_checkpoint: whether kubelet's can be read.
     """
@@ -61,10 +65,13 @@ class World:
     watched: bool = True
     single: frozenset[str] = frozenset()
     has_checkpoint: bool = True
+    mode: IsolationMode = IsolationMode.OFF
+    described: list[Description] = field(default_factory=list)
     given: dict[str, Given] = field(default_factory=dict)
     clock: int = 0
 
     def __post_init__(self) -> None:
+        self.shares = ShareFiles(self.folder / "shares")
         self.calls = ApiCalls(Access("127.0.0.1", self.server.port))
         for file in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
             (self.folder / file).touch()
@@ -74,7 +81,7 @@ class World:
         """Starts a new process of the agent."""
         self.pods = NodePods(Access("127.0.0.1", self.server.port), "n1", OPTIONS.dialects, lambda: None)
         self.watch()
-        self.slots = Slots(self.folder / "cdi", self.folder / "state")
+        self.slots = Slots(self.folder / "cdi", self.folder / "state", self.shares)
         self.slots.load()
         self.allocator = Allocator(self.context(), OPTIONS, self.slots, injector or CdiInjector())
 
@@ -86,7 +93,8 @@ class World:
             node=lambda: self.node,
             pods=self.pods,
             with_processes=self.with_processes,
-            card_files=CardFiles(self.folder, list),
+            card_files=CardFiles(self.folder, lambda: self.described),
+            hold=Isolation(lambda: self.mode, lambda: self.folder / "libraries", self.shares.folder).hold,
             single_id_resources=lambda: self.single,
             now_ns=self.now_ns,
         )
@@ -176,7 +184,7 @@ class World:
 
     def limits(self, name: str, container: str = "containers-0") -> list[Any]:
         """The limits that the container would read, by resource."""
-        files = [edits["mounts"][0]["hostPath"] for edits in self.edits(name, container)]
+        files = [mounts(edits)[names.LIMITS_FILE] for edits in self.edits(name, container)]
         return [json.loads(Path(file).read_bytes()) for file in files]
 
     def cards(self, name: str, container: str = "containers-0") -> set[str]:
@@ -186,6 +194,11 @@ class World:
 
     def patches(self) -> int:
         return [call.method for call in self.server.calls].count("PATCH")
+
+
+def mounts(edits: Mapping[str, Any]) -> dict[str, str]:
+    """The files and folders of the node, by their place in the container."""
+    return {each["containerPath"]: each["hostPath"] for each in edits["mounts"]}
 
 
 @asynccontextmanager

@@ -19,6 +19,7 @@ _BINDINGS: Final = "tests/cluster/test_webhook_bindings.py"
 _CERTS: Final = "tests/cluster/test_certs.py"
 _TOKENS: Final = "tests/admission/test_callers.py"
 _QUOTA: Final = "tests/cluster/test_gpu_quota.py"
+_ISOLATION: Final = "tests/node/test_agent_isolation.py"
 _DIALECTS: Final = "tests/node/test_agent_dialects.py"
 _READERS: Final = "tests/kube/test_token_access.py"
 _RIGHTS: Final = "tests/cluster/test_webhook_rights.py"
@@ -133,6 +134,9 @@ TESTS_OF_ATTEMPTS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         ),
         "A record that conflicts": (
             "tests/deviceplugin/allocate/test_assignment.py::test_a_pod_does_not_start_on_a_card_with_too_little_left",
+        ),
+        "With isolation, a held container": (
+            f"{_ISOLATION}::test_a_container_cannot_change_its_limits_nor_use_the_nodes_memory_by_its_account",
         ),
     },
 }

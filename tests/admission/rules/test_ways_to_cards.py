@@ -190,6 +190,7 @@ FILES: Final[dict[str, tuple[str, ...]]] = {
     "/etc/vcuda": ("/etc/vcuda", "/etc/vcuda/vcuda.config"),
     "/usr/local/nvidia": ("/usr/local/nvidia", "/usr/local/nvidia/lib64/libcuda.so.1"),
     "/etc/halfcard": ("/etc/halfcard", "/etc/halfcard/limits.json"),
+    "/run/halfcard": ("/run/halfcard", "/var/run/halfcard/library/libcuda.so.1"),
 }
 MOUNT_CASES: Final = [(row, path) for row in MOUNTS for path in FILES[row.path]]
 

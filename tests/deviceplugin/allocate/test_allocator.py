@@ -74,6 +74,7 @@ async def test_a_recorded_container_gets_cards_and_limits_without_any_api_write(
             "containers": ["containers-0"],
             "dialect": "tencent",
             "cards": [{"index": 1, "uuid": "GPU-1", "cores_pct": 30, "cores_limit_pct": 60, "memory_mib": 5120}],
+            "held_by": None,
         }
     assert len(world.edits("p")) == 2 and world.cards("p") == {"GPU-1"}
     assert world.patches() == 0

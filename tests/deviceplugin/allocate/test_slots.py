@@ -20,6 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from deviceplugin.allocate.assignment import RunningPod
 from deviceplugin.allocate.slots import Slot, Slots, slot_name
+from deviceplugin.isolation.share_files import ShareFiles
 from deviceplugin.kubelet.messages import ListedDevices
 from halfcard import names
 from halfcard.placing.card_usage import CardMode, CardUse
@@ -38,7 +39,7 @@ def held(pod: str = "a", ids: Iterable[str] = IDS) -> ListedDevices:
 
 
 def loaded(folder: Path) -> Slots:
-    found = Slots(folder / "cdi", folder / "state")
+    found = Slots(folder / "cdi", folder / "state", ShareFiles(folder / "shares"))
     assert found.load() == ()
     return found
 
@@ -163,7 +164,7 @@ def test_an_unreadable_record_is_removed_and_reported(tmp_path: Path, spoil: Cal
     put(loaded(tmp_path), slot(), slot("b", "u2", ["hc-7"]))
     record = tmp_path / "cdi" / ".halfcard.dev" / f"{NAME}.u1"
     record.write_bytes(spoil(record.read_bytes()))
-    slots = Slots(tmp_path / "cdi", tmp_path / "state")
+    slots = Slots(tmp_path / "cdi", tmp_path / "state", ShareFiles(tmp_path / "shares"))
     (received,) = slots.load()
     assert str(record) in received and not record.exists()
     assert descriptions(tmp_path) == [shown(tmp_path, slot_name(names.VCUDA_CORE, ["hc-7"])).name]

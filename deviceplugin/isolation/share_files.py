@@ -1,0 +1,60 @@
+"""The account and the control file of each container with a share, on the node."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from halfcard.isolation.shared_files import ACCOUNT_SIZE, CardControl, new_account, write_control
+
+ACCOUNT: Final = "account"
+CONTROL: Final = "control"
+_DRAFT: Final = ".new"
+_READABLE, _WRITABLE = 0o644, 0o666  # containers run as any user
+
+
+class ShareFiles:
+    """The files by slot, below one folder, which no pod may mount."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def folder(self, slot: str) -> Path:
+        return self._folder / slot
+
+    def slots(self) -> list[str]:
+        return [folder.name for folder in self._folder.glob("*")]
+
+    def write(self, slot: str, cards: Sequence[CardControl]) -> None:
+        """Writes both files; programs that still use earlier ones keep them.
+
+        The account has memory for the rows of these cards alone, and from the beginning: the file system may be full
+        later.
+        """
+        folder = self.folder(slot)
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        _replace(folder / ACCOUNT, new_account(len(cards)), _WRITABLE, size=ACCOUNT_SIZE)
+        control = write_control(cards)
+        _replace(folder / CONTROL, control.rstrip(b"\0"), _READABLE, size=len(control))
+
+    def remove(self, slot: str) -> None:
+        shutil.rmtree(self.folder(slot), ignore_errors=True)
+
+    def cut(self) -> None:
+        """Cuts accounts that their containers made longer, so that none of them fills the file system."""
+        for account in self._folder.glob(f"*/{ACCOUNT}"):
+            with suppress(FileNotFoundError):
+                if account.stat().st_size > ACCOUNT_SIZE:
+                    os.truncate(account, ACCOUNT_SIZE)
+
+
+def _replace(path: Path, content: bytes, mode: int, *, size: int) -> None:
+    draft = path.with_name(path.name + _DRAFT)
+    draft.write_bytes(content)
+    os.truncate(draft, size)
+    draft.chmod(mode)
+    draft.rename(path)

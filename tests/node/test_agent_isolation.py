@@ -1,0 +1,101 @@
+"""Containers with shares on a real node are held to them by the image's libraries, over a stand-in for libcuda."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from devcluster.objects import Object
+from halfcard import names
+from tests.builders import pod
+
+from .cuda_node import CARD, DRIVER, PROGRAM, cuda_node
+from .gpu_cluster import GpuCluster
+
+SHARE: Final = {"core": 30, "memory": 4}
+"""1024 MiB."""
+
+OUT_OF_MEMORY: Final = 2
+
+
+@pytest.fixture(scope="module")
+def held(gpus: GpuCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GpuCluster]:
+    """A node with one card that enforces isolation."""
+    with (
+        cuda_node(gpus, tmp_path_factory.mktemp("cuda")) as libraries,
+        gpus.reconfigured([CARD], {"isolation": "enforce"}, libraries),
+    ):
+        yield gpus
+
+
+def allocate(gpus: GpuCluster, in_pod: Object, *mib: int, library: str = DRIVER) -> list[int]:
+    """Runs a program in a container that allocates these amounts; returns the result of each call."""
+    done = gpus.execute(in_pod, f"{PROGRAM} {library} {' '.join(map(str, mib))}")
+    assert done.code == 0, done.stderr
+    return [int(line) for line in done.stdout.split()]
+
+
+def start(gpus: GpuCluster, in_pod: Object, mib: int) -> None:
+    """Starts a program in a container that allocates this much and keeps it."""
+    done = gpus.execute(in_pod, f"{PROGRAM} {DRIVER} {mib} stay > /out 2>&1 & until [ -s /out ]; do :; done; cat /out")
+    assert (done.code, done.stdout.split()) == (0, ["0"]), done.stderr
+
+
+@pytest.mark.parametrize("library", [DRIVER, "libcuda.so.1"], ids=["the driver's file", "its name"])
+def test_a_container_over_its_share_gets_out_of_memory_and_its_neighbour_does_not_notice(
+    held: GpuCluster, space: str, library: str
+) -> None:
+    greedy, neighbour = (held.run(space, pod(name).asks(**SHARE)) for name in ("greedy", "neighbour"))
+    start(held, neighbour, 500)
+    assert allocate(held, greedy, 600, 600, 400, library=library) == [0, OUT_OF_MEMORY, 0]
+    assert allocate(held, neighbour, 500) == [0]
+    assert held.report(greedy).limits["held_by"] == "library"
+
+
+def test_a_whole_card_is_not_held(held: GpuCluster, space: str) -> None:
+    whole = held.run(space, pod("whole").asks(core=100, memory=59))
+    assert allocate(held, whole, 4000) == [0]
+    assert held.report(whole).limits["held_by"] is None
+
+
+def test_programs_go_on_and_stay_held_while_the_agent_is_away_and_when_it_is_back(held: GpuCluster, space: str) -> None:
+    running = held.run(space, pod("running").asks(**SHARE))
+    start(held, running, 500)
+    held.agent.kill()
+    assert allocate(held, running, 600, 400) == [OUT_OF_MEMORY, 0]
+    held.agent.start()
+    assert allocate(held, running, 600, 400) == [OUT_OF_MEMORY, 0]
+    assert held.execute(running, f"pidof {PROGRAM.rpartition('/')[2]}").code == 0
+
+
+def test_a_container_cannot_change_its_limits_nor_use_the_nodes_memory_by_its_account(
+    held: GpuCluster, space: str
+) -> None:
+    hostile = held.run(space, pod("hostile").asks(**SHARE))
+    assert held.execute(hostile, f"echo > {names.RUN_FOLDER}/control").code != 0
+    assert held.execute(hostile, f"rm {names.RUN_FOLDER}/account").code != 0
+    account = f"{names.RUN_FOLDER}/account"
+    size = int(held.execute(hostile, f"stat -c %s {account}").stdout)
+    assert held.execute(hostile, f"truncate -s 64M {account}").code == 0
+    held.cluster.wait_until(
+        lambda: int(held.execute(hostile, f"stat -c %s {account}").stdout) == size, what="the account to be cut"
+    )
+
+
+def test_a_share_that_cannot_be_held_does_not_start(held: GpuCluster, space: str) -> None:
+    description = held.node.path("/etc/cdi/nvidia.json")
+    kept = description.read_text()
+    description.write_text(kept.replace("libcuda.so", "libother.so"))
+    try:
+        name = held.create(space, pod("refused").asks(**SHARE))
+        held.cluster.wait_until(
+            lambda: "cannot be held to its share" in events(held, space, name), what="the pod's Events to say why"
+        )
+    finally:
+        description.write_text(kept)
+
+
+def events(gpus: GpuCluster, space: str, name: str) -> str:
+    return gpus.cluster.kubectl("describe", "pod", name, f"--namespace={space}").stdout
