@@ -55,11 +55,15 @@ from .self_signed import self_signed
 from .usage.cgroups import Cgroups
 from .usage.meter import Meter
 from .usage.misuse_reports import MisuseReports
+from .usage.process_names import ProcessNames
+from .usage.process_owners import ProcessOwners
+from .usage.share_meter import HeldSlot, ShareMeter
 
 AGENT: Final = "agent"
 USAGE: Final = "usage"
 _SWEEP_EVERY_S: Final = 10.0
 _CUT_EVERY_S: Final = 1.0
+_MEASURE_EVERY_S: Final = 1.0
 _AT_ONCE: Final = StopTimings(grace_s=0.0, drain_s=0.0, finish_s=1.0)
 """No load balancer needs a grace period, and kubelet rejects pods while no agent runs: a restart must be short."""
 
@@ -97,6 +101,8 @@ class Agent:
         self._pod_resources = PodResources(paths.pod_resources)
         self._holders = IdHolders(checkpoint.entries, self._pod_resources.listed_devices, self._pods.unfinished)
         self._shares = ShareFiles(paths.run / "shares")
+        owners = ProcessOwners(self._cgroups).of
+        self._share_meter = ShareMeter(self._shares, gpus.load, owners, ProcessNames())
         descriptions = paths.state / "by-symlinks" if paths.by_symlinks else paths.cdi
         self._slots = Slots(descriptions, paths.state, self._shares)
         self._meter = Meter(gpus.load, self._cgroups, self._view.granted_cards, is_made_up=gpus.is_made_up)
@@ -252,6 +258,13 @@ class Agent:
             await asyncio.sleep(_CUT_EVERY_S)
             self._shares.cut()
 
+    async def _measure_shares(self) -> None:
+        while True:
+            await asyncio.sleep(_MEASURE_EVERY_S)
+            pods = [HeldSlot(slot.name, slot.uid) for slot in self._slots]
+            if pods and self._shares.slots():
+                await asyncio.to_thread(self._share_meter.measure, pods)
+
     async def _report_misuse(self) -> None:
         await self._pods.informer.wait_until_ready()
         await self._misuse.run()
@@ -264,6 +277,7 @@ class Agent:
             ("write the node object", self._node_writer.run),
             ("report misuse of cards", self._report_misuse),
             ("cut accounts that grew", self._cut_accounts),
+            ("measure shares", self._measure_shares),
             report_problems(self._problems, self._log),
         )
         gc.freeze()

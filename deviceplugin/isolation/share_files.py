@@ -9,7 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from halfcard.isolation.shared_files import ACCOUNT_SIZE, CardControl, new_account, write_control
+from halfcard.isolation.shared_files import (
+    ACCOUNT_SIZE,
+    AccountCard,
+    CardControl,
+    Excess,
+    excess_of_control,
+    new_account,
+    read_account,
+    uuids_of_control,
+    write_control,
+)
 
 ACCOUNT: Final = "account"
 CONTROL: Final = "control"
@@ -40,6 +50,26 @@ class ShareFiles:
         _replace(folder / ACCOUNT, new_account(len(cards)), _WRITABLE, size=ACCOUNT_SIZE)
         control = write_control(cards)
         _replace(folder / CONTROL, control.rstrip(b"\0"), _READABLE, size=len(control))
+
+    def account(self, slot: str) -> tuple[AccountCard, ...]:
+        """Reads an account, of which any byte may be the container's.
+
+        Raises:
+            BrokenAccountError, OSError: it cannot be read.
+        """
+        path = self.folder(slot) / ACCOUNT
+        with path.open("rb") as account:
+            return read_account(account.read(ACCOUNT_SIZE), str(path))
+
+    def uuids(self, slot: str) -> tuple[bytes, ...]:
+        """Returns the uuids of a container's cards, in the order of its account."""
+        return uuids_of_control((self.folder(slot) / CONTROL).read_bytes())
+
+    def write_excess(self, slot: str, at: int, excess: Sequence[Excess]) -> None:
+        """Changes a control file in place: the container has mapped it."""
+        offset, written = excess_of_control(at, excess)
+        with (self.folder(slot) / CONTROL).open("r+b", buffering=0) as control:
+            os.pwrite(control.fileno(), written, offset)
 
     def remove(self, slot: str) -> None:
         shutil.rmtree(self.folder(slot), ignore_errors=True)

@@ -26,7 +26,11 @@ _CARD_SIZE: Final = _CARD_HEAD.size + MOST_PROCESSES * _ROW.size
 _CONTROL_SIZE: Final = _CONTROL.size + MOST_PROCESSES * _EXCESS.size
 ACCOUNT_SIZE: Final = _HEAD.size + MOST_CARDS * _CARD_SIZE
 CONTROL_SIZE: Final = _HEAD.size + MOST_CARDS * _CONTROL_SIZE
+_UUID_SIZE: Final = 16
+_PID_BITS: Final = 22
 _PID_SHIFT: Final = 42
+_PROGRAM_BITS: Final = 16
+_START_BITS: Final = 26
 
 
 class BrokenAccountError(ValueError):
@@ -47,6 +51,16 @@ class AccountRow(NamedTuple):
     def pid(self) -> int:
         """The pid that the container sees."""
         return self.owner >> _PID_SHIFT
+
+    @property
+    def process(self) -> int:
+        """Names the process, as `process_name` does; the rest of the owner tells its programs apart."""
+        return self.owner >> _PROGRAM_BITS
+
+
+def process_name(pid: int, start: int) -> int:
+    """Names a process by the pid that its container sees and its start time, in ticks since the boot."""
+    return (pid & (1 << _PID_BITS) - 1) << _START_BITS | start & (1 << _START_BITS) - 1
 
 
 class AccountCard(NamedTuple):
@@ -115,6 +129,18 @@ def write_control(cards: Sequence[CardControl]) -> bytes:
     """Returns the whole file; at most MOST_CARDS cards, in the order of the account."""
     head = _HEAD.pack(_CONTROL_MAGIC, VERSION)
     return b"".join([head, *map(_written, cards)]).ljust(CONTROL_SIZE, b"\0")
+
+
+def uuids_of_control(data: bytes) -> tuple[bytes, ...]:
+    """Returns the uuids of the cards of a control file, in their order."""
+    starts = (_HEAD.size + at * _CONTROL_SIZE for at in range(MOST_CARDS))
+    return tuple([uuid for start in starts if any(uuid := data[start : start + _UUID_SIZE])])
+
+
+def excess_of_control(at: int, excess: Sequence[Excess]) -> tuple[int, bytes]:
+    """Returns where to write what, to change all that the processes of one card use beyond their rows."""
+    written = b"".join([_EXCESS.pack(*each) for each in excess])
+    return _HEAD.size + at * _CONTROL_SIZE + _CONTROL.size, written.ljust(MOST_PROCESSES * _EXCESS.size, b"\0")
 
 
 def _written(card: CardControl) -> bytes:

@@ -10,6 +10,7 @@ import pytest
 from devcluster.objects import Object
 from halfcard import names
 from tests.builders import pod
+from tests.nvml.stand_in import StandInProcess
 
 from .cuda_node import CARD, DRIVER, PROGRAM, cuda_node
 from .gpu_cluster import GpuCluster
@@ -99,3 +100,26 @@ def test_a_share_that_cannot_be_held_does_not_start(held: GpuCluster, space: str
 
 def events(gpus: GpuCluster, space: str, name: str) -> str:
     return gpus.cluster.kubectl("describe", "pod", name, f"--namespace={space}").stdout
+
+
+def test_memory_that_the_driver_measures_and_no_call_shows_counts_within_the_share(
+    held: GpuCluster, space: str
+) -> None:
+    running = held.run(space, pod("context").asks(**SHARE))
+    start(held, running, 500)
+    assert allocate(held, running, 300) == [0]
+    held.agent.driver.processes(CARD.uuid, StandInProcess(client(held, running), memory_mib=900))
+    held.cluster.wait_until(lambda: allocate(held, running, 300) == [OUT_OF_MEMORY], what="900 MiB to count")
+    held.agent.driver.processes(CARD.uuid)
+    held.cluster.wait_until(lambda: allocate(held, running, 300) == [0], what="500 MiB to count again")
+
+
+def client(gpus: GpuCluster, in_pod: Object) -> int:
+    """Returns the pid on the node of the program that stays in a container."""
+    _, _, container = in_pod["status"]["containerStatuses"][0]["containerID"].rpartition("/")
+    name = PROGRAM.rpartition("/")[2]
+    found = gpus.node.run(
+        "sh", "-c", f"grep -ls {container} $(grep -lsx {name} /proc/[0-9]*/comm | sed s/comm/cgroup/)"
+    )
+    (path,) = found.stdout.split()
+    return int(path.split("/")[2])

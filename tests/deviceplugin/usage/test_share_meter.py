@@ -1,0 +1,120 @@
+"""The control file of a held container says what its processes use beyond the account, as the driver measures it."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from deviceplugin.gpus.interface import GpusError, Load, Process
+from deviceplugin.isolation.share_files import ShareFiles
+from deviceplugin.usage.cgroup_paths import Owner
+from deviceplugin.usage.process_names import ProcessNames
+from deviceplugin.usage.share_meter import HeldSlot, ShareMeter
+from halfcard.isolation.shared_files import CardControl, Excess, excess_of_control, process_name
+
+UUIDS: Final = [f"GPU-{number * 8}-{number * 4}-{number * 4}-{number * 4}-{number * 12}" for number in ("1", "2")]
+CARDS: Final = [CardControl(bytes.fromhex(number * 32), 1 << 30) for number in ("1", "2")]
+POD: Final = HeldSlot("slot", "uid-a")
+PID: Final = 4711
+OWNER: Final = process_name(7, 55) << 16 | 9
+MIB: Final = 1 << 20
+
+
+class Node:
+    """One held container with two cards, a process on them, and the files of the kernel that name it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files = ShareFiles(folder / "shares")
+        self.files.write(POD.slot, CARDS)
+        self.loads: dict[str, Load] = {}
+        self.pods = {PID: "uid-a"}
+        process = folder / "proc" / str(PID)
+        process.mkdir(parents=True)
+        (process / "status").write_text(f"NSpid:\t{PID}\t7\n")
+        (process / "stat").write_text(f"{PID} (a) S 1" + " 0" * 17 + " 55 0 0")
+        self.meter = ShareMeter(self.files, self.load, self.owners, ProcessNames(folder / "proc"))
+
+    def load(self, uuid: str) -> Load:
+        if uuid not in self.loads:
+            raise GpusError("the card is lost")
+        return self.loads[uuid]
+
+    def owners(self, pids: object) -> dict[int, Owner]:
+        return {pid: Owner(pod, "c") for pid, pod in self.pods.items()}
+
+    def uses(self, at: int, mib: int) -> None:
+        self.loads[UUIDS[at]] = Load(mib, 5, (Process(PID, mib, 5),))
+
+    def says(self, at: int, mib: int, owner: int = OWNER) -> None:
+        """Writes the first row of a card, as the library does."""
+        start = 64 + at * (64 + 256 * 64)
+        with (self.files.folder(POD.slot) / "account").open("r+b") as account:
+            account.seek(start + 8)
+            account.write(struct.pack("=Q", 1))
+            account.seek(start + 64)
+            account.write(struct.pack("=2Q", owner, mib * MIB))
+
+    def excess(self, at: int) -> Excess:
+        """The first row's excess in the control file."""
+        offset, _ = excess_of_control(at, [])
+        control = (self.files.folder(POD.slot) / "control").read_bytes()
+        return Excess(*struct.unpack_from("=2Q", control, offset))
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def test_what_a_process_uses_beyond_its_row_is_written_for_its_card(node: Node) -> None:
+    node.says(1, 100)
+    node.uses(1, 450)
+    node.meter.measure([POD])
+    assert (node.excess(0), node.excess(1)) == (Excess(0, 0), Excess(OWNER, 350 * MIB))
+
+
+def test_limits_and_mappings_of_the_file_stay(node: Node) -> None:
+    control = node.files.folder(POD.slot) / "control"
+    inode, limits = control.stat().st_ino, control.read_bytes()[:64]
+    node.says(0, 100)
+    node.uses(0, 450)
+    node.meter.measure([POD])
+    assert (control.stat().st_ino, control.read_bytes()[:64]) == (inode, limits)
+
+
+def test_an_excess_that_is_over_is_removed(node: Node) -> None:
+    node.says(0, 100)
+    for mib, expected in ((450, Excess(OWNER, 350 * MIB)), (100, Excess(0, 0))):
+        node.uses(0, mib)
+        node.meter.measure([POD])
+        assert node.excess(0) == expected
+
+
+def test_a_process_of_another_pod_with_the_same_name_counts_for_that_one(node: Node) -> None:
+    node.says(0, 100)
+    node.uses(0, 450)
+    node.pods[PID] = "uid-b"
+    node.meter.measure([POD])
+    assert node.excess(0) == Excess(0, 0)
+
+
+def test_a_card_that_the_driver_does_not_read_changes_nothing(node: Node) -> None:
+    node.says(0, 100)
+    node.uses(0, 450)
+    node.meter.measure([POD])
+    node.loads.clear()
+    node.meter.measure([POD])
+    assert node.excess(0) == Excess(OWNER, 350 * MIB)
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 10, bytes(300_000)], ids=["cut", "garbage", "zeros"])
+def test_an_account_that_its_container_spoiled_stops_nothing(node: Node, content: bytes) -> None:
+    node.files.write("other", CARDS)
+    (node.files.folder("other") / "account").write_bytes(content)
+    node.says(0, 100)
+    node.uses(0, 450)
+    node.meter.measure([HeldSlot("other", "uid-b"), HeldSlot("gone", "uid-c"), POD])
+    assert node.excess(0) == Excess(OWNER, 350 * MIB)
