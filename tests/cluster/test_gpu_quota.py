@@ -51,6 +51,30 @@ def test_a_deleted_pod_frees_its_part_of_the_quota(quotas: QuotaInstallation, te
     quotas.cluster.wait_until(lambda: quotas.webhook.create(team, another).ok, what="the quota to be free again")
 
 
+def test_a_pod_that_hangs_in_its_deletion_is_charged_only_while_its_node_answers(
+    quotas: QuotaInstallation, team: str
+) -> None:
+    quotas.allow(team, hard={"cores": 30})
+    quotas.cluster.add_node(node := f"node-of-{team}", {})
+    quotas.webhook.create(team, share("hangs")).must()
+    path = f"/api/v1/namespaces/{team}/pods/hangs"
+    target = {"apiVersion": "v1", "kind": "Node", "name": node}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "hangs"}, "target": target}
+    quotas.cluster.request("POST", f"{path}/binding", binding).must()
+    quotas.cluster.request("DELETE", path, {"gracePeriodSeconds": 1}).must()
+    for ready, used_cores in (("True", "30/30"), ("False", "0/30"), ("True", "30/30"), ("Unknown", "0/30")):
+        conditions = [{"type": "Ready", "status": ready, "reason": "Test", "message": ""}]
+        quotas.cluster.client.merge(
+            quotas.cluster.admin, f"/api/v1/nodes/{node}/status", {"status": {"conditions": conditions}}
+        )
+        quotas.cluster.wait_until(
+            lambda expected=used_cores: quotas.status(team).get("cores") == expected,  # type: ignore[misc]
+            what=f"cores={used_cores} while Ready is {ready}",
+        )
+    assert "deletionTimestamp" in quotas.cluster.request("GET", path).must()["metadata"]
+    quotas.webhook.create(team, share("next")).must()
+
+
 def test_a_dry_run_is_checked_and_charges_nothing(quotas: QuotaInstallation, team: str) -> None:
     ledger = quotas.allow(team, hard={"shares": 1})
     for _ in range(3):
