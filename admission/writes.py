@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from halfcard import names
+from halfcard.dra.resource_claims import CLAIM_KINDS, requested_classes
 from halfcard.pod.holders import HeldPod, held_pods, known_kind
 from halfcard.pod.spec import Pod, PodMetadata
 from halfcard.quota.native_quota import ResourceQuota
 from halfcard.quota.native_scopes import QuotaPod
-from halfcard.resource_claims import CLAIM_KINDS, requested_classes
 
 from .policy import AdmissionPolicy
 from .wire import MalformedReview, ReviewRequest

@@ -97,7 +97,7 @@ def warn(doubts: Sequence[str]) -> None:
 
 
 def _print(screen: Screen, nodes: Sequence[NodeInspection], *, details: bool) -> None:
-    with_cards = [node for node in nodes if node.cards or node.without_card]
+    with_cards = [node for node in nodes if node.cards or node.without_card or node.driver]
     if details:
         for number, node in enumerate(with_cards):
             if number:
@@ -113,11 +113,11 @@ def _overview(nodes: Iterable[NodeInspection]) -> Iterator[tuple[str, ...]]:
     yield "NODE", "CARDS", "CORES %", "MEMORY MiB", "PODS"
     for node in nodes:
         cores, memory = _sum(card.cores for card in node.cards), _sum(card.memory_mib for card in node.cards)
-        yield node.name, _modes(node.cards), of(cores), of(memory), str(node.pods)
+        yield node.name, _modes(node), of(cores), of(memory), str(node.pods)
 
 
-def _modes(cards: Sequence[CardInspection]) -> str:
-    return tally([(card.mode, card.out_of_order) for card in cards])
+def _modes(node: NodeInspection) -> str:
+    return f"of {node.driver}" if node.driver else tally([(card.mode, card.out_of_order) for card in node.cards])
 
 
 def tally(cards: Sequence[tuple[CardMode, str]]) -> str:
@@ -149,8 +149,11 @@ def print_node(screen: Screen, node: NodeInspection) -> None:
         screen.line(f"  {resource}: {amount.total} ({amount.used} in use)")
     for card in node.cards:
         _print_card(screen, card)
+    if node.driver:
+        screen.wrapped(f"cards of {node.driver}, which kube-scheduler allocates (DRA)", indent="  ")
     for title in node.without_card:
-        screen.wrapped(f"no card  {title}", indent="  ", colour=Colour.YELLOW)
+        where, colour = ("", None) if node.driver else ("no card  ", Colour.YELLOW)
+        screen.wrapped(f"{where}{title}", indent="  ", colour=colour)
 
 
 def _print_card(screen: Screen, card: CardInspection) -> None:

@@ -15,10 +15,10 @@ from admission.wire import ObjectKind, ReviewRequest, UserInfo
 from admission.writes import MalformedObject, decode_write
 from halfcard import names
 from halfcard.cluster_view import ClusterView
+from halfcard.dra.resource_claims import CLAIM_GROUP, CLAIM_KINDS
 from halfcard.patches import PatchOperation, Pointer, apply, field_path, value_at
 from halfcard.pod.holders import kind_key, known_kind
 from halfcard.problems import MALFORMED, Problem
-from halfcard.resource_claims import CLAIM_GROUP, CLAIM_KINDS
 
 from .kubernetes_kinds import misspelled, why_not_judged
 

@@ -33,6 +33,7 @@ from .bind.binder import Binder, BindRules
 from .bind.forwarding import Forwarding
 from .bind.quota_reservations import QuotaReservations
 from .bind.takeover import Takeover
+from .driver_watches import DriverWatches
 from .metrics import ExtenderMetrics
 from .misuse_evictions import MisuseEvictions
 from .options import ExtenderOptions, ReplicaOptions
@@ -91,6 +92,7 @@ class Extender:
             on_pod=self._misuse.observe if options.evicts_misuse else lambda _: None,
         )
         self.state = self._watches.state
+        self._driver_watches = DriverWatches(access, self.state.driver_nodes)
         self._policies = PolicyCache(options.packing, self._stats.mix, self.state)
         self.answers = AnswerCache(self.state, self._policies.policy)
         self._refresh = self._policy_refresh()
@@ -140,7 +142,8 @@ class Extender:
 
     def _problems(self) -> tuple[str, ...]:
         own = (self._leadership.trouble, self._ledgers.informer.trouble, self._publisher.trouble)
-        return (*filter(None, own), *self._watches.problems(), *self._source.problems())
+        watches = (self._watches, self._driver_watches, self._source)
+        return (*filter(None, own), *(each for watch in watches for each in watch.problems()))
 
     def _ready(self) -> bool:
         """Returns whether nodes, pods, quotas and ledgers have been read once."""
@@ -176,7 +179,7 @@ class Extender:
     ) -> None:
         watching = self._watches
         own: Sequence[Job] = (
-            *follow_jobs((watching.nodes, watching.pods, self._ledgers.informer)),
+            *follow_jobs((watching.nodes, watching.pods, self._ledgers.informer, *self._driver_watches.informers)),
             *self._source.jobs(),
             report_problems(self._problems, self._log),
             ("lead", self._lead),

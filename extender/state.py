@@ -20,6 +20,7 @@ from halfcard.capacity import CapacityRules
 from halfcard.cards import Node
 from halfcard.cluster_view import ImplausibleNode, read_node
 from halfcard.dialects import Dialects
+from halfcard.dra.driver_nodes import DriverNodes
 from halfcard.node_changes import without_heartbeat
 from halfcard.placing.node_usage import Bound, NodeUsage, usage_of_pods, with_pod, without_pod
 from halfcard.placing.pod_facts import PodFacts, read_facts
@@ -75,6 +76,7 @@ class State:
         self.node_names = NodeNames()
         self.dialects = dialects
         self.capacity_rules = capacity_rules
+        self.driver_nodes = DriverNodes()
         self._on_arrival = on_arrival
         self._nodes: dict[str, Node] = {}
         self._kinds: dict[str, NodeKind] = {}
@@ -97,6 +99,11 @@ class State:
 
     def kind(self, name: str) -> NodeKind:
         return self._kinds.get(name, UNKNOWN)
+
+    def driver(self, name: str) -> str:
+        """Returns the driver of Dynamic Resource Allocation that has the cards of a node without cards of ours."""
+        node = self._nodes.get(name)
+        return "" if node is None or node.cards else self.driver_nodes.driver(name)
 
     def room(self, name: str) -> Room | None:
         """Returns the room of a node; None for an unknown or implausible node."""

@@ -14,9 +14,9 @@ from typing import Any, Final
 from halfcard import names, node_folders
 from halfcard.caller_tokens import WITHOUT, path_with
 from halfcard.dialects import Dialects
+from halfcard.dra.resource_claims import CLAIM_GROUP, CLAIM_KINDS
 from halfcard.pod import foreign_requests
 from halfcard.pod.holders import WELL_KNOWN
-from halfcard.resource_claims import CLAIM_GROUP, CLAIM_KINDS
 from halfcard.ways_to_cards import ANNOTATION_HINTS, DEVICE_LIST, NVIDIA_RUNTIME, VARIABLES, Effect
 
 _TIMEOUT_S: Final = 5

@@ -150,3 +150,33 @@ def pod_of(
     inits = {INIT_CONTAINERS: list(init)} if init else {}
     given = {key: value for key, value in metadata.items() if value is not None}
     return PodBuilder(given, {CONTAINERS: list(containers), **inits, **spec}).manifest
+
+
+def device_class(
+    name: str = "gpu.nvidia.com",
+    expression: str = "device.driver == 'gpu.nvidia.com'",
+    *,
+    resource: str | None = names.NVIDIA_GPU,
+) -> Json:
+    """A DeviceClass of Dynamic Resource Allocation, which pods may also ask for by a resource."""
+    by_resource = {"extendedResourceName": resource} if resource else {}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": name},
+        "spec": {"selectors": [{"cel": {"expression": expression}}], **by_resource},
+    }
+
+
+def resource_slice(
+    node: str | None, *, name: str = "", driver: str = "gpu.nvidia.com", devices: Sequence[str] = ("gpu-0",)
+) -> Json:
+    """What a driver publishes of a node; of all nodes for None."""
+    where: Json = {"nodeName": node} if node else {"allNodes": True}
+    pool = {"name": node or "all", "generation": 1, "resourceSliceCount": 1}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": name or f"{node}-{driver}"},
+        "spec": {"driver": driver, "pool": pool, **where, "devices": [{"name": each} for each in devices]},
+    }

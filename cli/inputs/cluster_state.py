@@ -7,7 +7,7 @@ import asyncio
 import http.client
 import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -15,10 +15,12 @@ from urllib.parse import quote
 
 import msgspec
 
+from extender.driver_watches import COLLECTIONS as OF_DRIVERS
 from extender.packing.placement import PackingPolicy
 from extender.packing.policy_cache import PolicyCache
 from extender.packing.workload_stats import WorkloadStats
 from extender.state import State
+from halfcard.dra.driver_nodes import DriverNodes
 from halfcard.exit_codes import UnusableInputError
 from halfcard.placing.node_totals import Offer, offers
 from halfcard.pod.reported_pod import ReportedPod
@@ -26,7 +28,7 @@ from halfcard.problems import printable
 from kube.api.access import Access, AccessError
 from kube.api.calls import ApiCalls
 from kube.api.kubeconfig import from_kubeconfig, from_server
-from kube.api.list_watch import Collection, Undecodable
+from kube.api.list_watch import ApiError, Collection, Undecodable
 from kube.manifests.documents import Document, read_path, to_json
 from kube.manifests.gather import stored_pod
 from kube.node_source import NODES
@@ -34,6 +36,7 @@ from settings.settings_file import load_settings
 
 _POD: Final = msgspec.json.Decoder(ReportedPod)
 _PODS: Final = "/api/v1/pods"
+_OF_DRIVERS: Final = {kind.__name__: msgspec.json.Decoder(kind) for kind in OF_DRIVERS.values()}
 _A_PAGE: Final = 500
 _DEFAULT_NAMESPACE: Final = "default"
 _KUBECONFIG: Final = "KUBECONFIG"
@@ -132,6 +135,9 @@ def _add_documents(cluster: ClusterState, documents: Iterable[Document]) -> None
             cluster.state.put_node(msgspec.json.decode(to_json(document.obj)))
         elif document.kind == "Pod":
             _add_document(cluster, document)
+        elif document.kind in _OF_DRIVERS:
+            with suppress(msgspec.MsgspecError):  # what such an object says of a node is then unknown
+                cluster.state.driver_nodes.put(_OF_DRIVERS[document.kind].decode(to_json(document.obj)))
 
 
 def _add_document(cluster: ClusterState, document: Document) -> None:
@@ -191,6 +197,14 @@ def _add_collections(cluster: ClusterState, access: Access) -> None:
         cluster.state.put_node(node)
     for pod in everything(access, _PODS, ReportedPod, cluster.left_out):
         _add_pod(cluster, pod)
+    add_drivers(cluster.state.driver_nodes, access)
+
+
+def add_drivers(nodes: DriverNodes, access: Access) -> None:
+    """Reads what drivers publish; a user who may not, or an older API server, has no nodes of drivers."""
+    for path, kind in OF_DRIVERS.items():
+        with suppress(ApiError):
+            nodes.replace(kind, everything(access, path, kind, []))
 
 
 def pods_path(namespace: str | None) -> str:

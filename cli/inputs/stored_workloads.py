@@ -12,10 +12,10 @@ from typing import Any, Final
 import msgspec
 
 from halfcard import names
+from halfcard.dra.resource_claims import CLAIM_GROUP, CLAIM_KINDS
 from halfcard.pod.holders import BUILT_IN
 from halfcard.pod.owned_annotations import is_owned
 from halfcard.pod.spec import PodMetadata
-from halfcard.resource_claims import CLAIM_GROUP, CLAIM_KINDS
 from halfcard.webhook_configurations import plural
 from kube.api.access import Access
 from kube.api.list_watch import AbsentError

@@ -26,10 +26,11 @@ from halfcard.placing.records import PlacedPod, RecordWriter, write
 from halfcard.placing.room import Room
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.problems import printable
-from halfcard.quota.pod_location import location_of
+from halfcard.quota.pod_location import kind_of, location_of, widest_location
 from kube.api.calls import Answer, NoAnswerError, NotSentError
 from kube.ledger.joint_reservation import Reservation
 
+from ..left_to_drivers import may_go_to_driver
 from ..packing.placement import PackingPolicy
 from ..quota_limits import QuotaLimits, narrowed
 from ..state import State
@@ -167,9 +168,11 @@ class Binder:
             raise
 
     async def _reserve(self, assumed: PodFacts, layout: Layout) -> Reservation:
-        if not layout:
+        needs = assumed.demand.needs
+        if not needs:
             return NO_RESERVATION
-        place = location_of(self.state.nodes()[assumed.node], assumed.demand.needs, layout)
+        node = self.state.nodes()[assumed.node]
+        place = location_of(node, needs, layout) if layout else widest_location(kind_of(node), needs)
         try:
             reservation = await self.budgets.reserve(assumed, place, self.next_fence())
         except NoBudgetError as why:
@@ -193,8 +196,11 @@ class Binder:
             await self._handle(assumed, answer)
 
     def _choose(self, facts: PodFacts, node: str) -> Layout:
-        """Chooses the best layout on the node; empty for a pod without claims."""
+        """Chooses the best layout on the node; empty where the pod gets no card of ours."""
         if not facts.demand.needs:
+            return ()
+        if self._is_left_to_driver(facts, node):
+            self._check_limits(facts, node)
             return ()
         room = self.state.room(node)
         if room is None:
@@ -207,6 +213,14 @@ class Binder:
             why = _no_room(room, facts.demand) or limits.why_not(kind, facts.demand, lambda: room)
             raise NotBound(f"node {node}: {why}; the scheduler will choose again")
         return laid.layout
+
+    def _is_left_to_driver(self, facts: PodFacts, node: str) -> bool:
+        """Returns whether kube-scheduler has reserved the pod's cards by Dynamic Resource Allocation."""
+        return bool(self.state.driver(node)) and may_go_to_driver(facts)
+
+    def _check_limits(self, facts: PodFacts, node: str) -> None:
+        if why := self._limits(facts).why_not(self.state.kind(node), facts.demand, lambda: None):
+            raise NotBound(f"node {node}: {why}; the scheduler will choose again")
 
     def _limits(self, facts: PodFacts) -> QuotaLimits:
         try:

@@ -69,8 +69,9 @@ class NodeInspection:
 
     Attributes:
         resources: those that the node publishes or its pods request.
-        without_card: pods with claims that are on no card, by namespace/name.
+        without_card: pods with claims that are on no card known to Halfcard, by namespace/name.
         doubts: inconsistencies, a sentence each.
+        driver: the driver of Dynamic Resource Allocation that has its cards; empty for none.
     """
 
     name: str
@@ -79,6 +80,7 @@ class NodeInspection:
     resources: dict[str, Amount]
     without_card: tuple[str, ...]
     doubts: tuple[str, ...]
+    driver: str = ""
 
     @property
     def pods(self) -> int:
@@ -95,6 +97,7 @@ def inspect(state: State, node: Node, table: Mapping[str, Offer]) -> NodeInspect
         _resources(node, usage, [facts.asks for facts in pods.values()], table),
         tuple(sorted(each.title for each in pods.values() if each.asks_for_cards and each.uid not in usage.shares)),
         usage.doubts,
+        state.driver(node.name),
     )
 
 

@@ -21,6 +21,7 @@ from halfcard.placing.reasons import Reason, text, why_not, why_not_card
 from halfcard.placing.records import name_of
 from halfcard.placing.room import Room
 
+from ..left_to_drivers import explanation
 from ..packing.placement import PackingPolicy, rank_of, scores
 from ..preemption import fewest_victims, of_lower_priority
 from ..quota_limits import UNLIMITED, QuotaLimits
@@ -95,7 +96,7 @@ def explain_pending(state: State, pod: PodFacts, policy: PackingPolicy, limits: 
     ranked = _ranked(rooms, fitting, pod.demand, policy)
     nodes_that_fit = [NodeFit(name, "", score, _cards(state, name, demand)) for name, score in ranked]
     cannot = [
-        NodeFit(name, text(why_not(rooms[name], demand), demand), None, _cards(state, name, demand)) for name in refused
+        NodeFit(name, _refusal(state, name, pod, rooms[name]), None, _cards(state, name, demand)) for name in refused
     ]
     cannot += [NodeFit(name, closed[name], None, ()) for name in sorted(closed)]
     without_resources = [NodeFit(name, unpublished[name], None, ()) for name in sorted(unpublished)]
@@ -103,6 +104,11 @@ def explain_pending(state: State, pod: PodFacts, policy: PackingPolicy, limits: 
         return PendingPod((*nodes_that_fit, *cannot, *without_resources), None, None)
     lower, of_any_priority = (_nearest(state, demand, refused, priority) for priority in (pod.priority, _ANY_PRIORITY))
     return PendingPod((*cannot, *without_resources), lower, of_any_priority)
+
+
+def _refusal(state: State, name: str, pod: PodFacts, room: Room) -> str:
+    driver = state.driver(name)
+    return explanation(pod, driver) if driver else text(why_not(room, pod.demand), pod.demand)
 
 
 def _closed(state: State, rooms: Mapping[str, Room], demand: Demand, limits: QuotaLimits) -> dict[str, str]:

@@ -19,6 +19,7 @@ from halfcard.placing.room import empty_room
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.quota.pod_location import recorded_location
 
+from ..left_to_drivers import NOT_FOR_DRIVERS, may_go_to_driver
 from ..preemption import Victims, extend_victims
 from ..quota_limits import UNLIMITED, LimitsOf, QuotaLimits, narrowed, unlimited
 from ..state import State
@@ -68,6 +69,8 @@ def filter_nodes(
     refused = cached.by_reason(call.names, known=call.known)
     if cached.unknown_reason in refused and call.full is not None:
         _judge_unknown_nodes(state, cached, call, refused)
+    if cached.unknown_reason in refused:
+        _leave_to_drivers(state, facts, cached.unknown_reason, refused)
     feasible = refused.pop(FITS, ())
     if feasible and (limits := limits_of(facts)) is not UNLIMITED:
         feasible = _apply_limits(limits, state, facts, feasible, refused)
@@ -102,6 +105,15 @@ def _judge_unknown_nodes(
             reason = cached.reason_in(empty_room(node)) if isinstance(node, Node) else cached.unknown_reason
             by_reason.setdefault(reason, []).append(name)
     _add_reasons(refused, by_reason)
+
+
+def _leave_to_drivers(state: State, facts: PodFacts, unknown: str, refused: dict[str, Sequence[str]]) -> None:
+    """Lets nodes of drivers pass for whole cards: kube-scheduler found a device there before it called."""
+    without_cards = refused.pop(unknown)
+    theirs = {name for name in without_cards if state.driver(name)}
+    others = [name for name in without_cards if name not in theirs] if theirs else without_cards
+    reason = FITS if may_go_to_driver(facts) else NOT_FOR_DRIVERS
+    _add_reasons(refused, {unknown: others, reason: [*theirs]})
 
 
 def _add_reasons(refused: dict[str, Sequence[str]], by_reason: Mapping[str, Sequence[str]]) -> None:
@@ -146,6 +158,8 @@ def _extended(state: State, limits: QuotaLimits, facts: PodFacts, name: str, pro
     node = state.nodes().get(name)
     if node is None:
         return None
+    if state.driver(name) and may_go_to_driver(facts):
+        return proposed
     pods = state.pods_on(name)
     own = [each.bound() for each in pods if each.uid in proposed and each.namespace == facts.namespace]
     gone = [recorded_location(node, each.demand.needs, each.named) for each in own]

@@ -10,7 +10,7 @@ import pytest
 from cli.__main__ import main
 from cli.output.gpushare_table import tabbed
 from halfcard import names
-from tests.builders import pod
+from tests.builders import device_class, pod, resource_slice
 
 from .command import ROOT, halfcard, too_wide
 from .list_server import kubeconfig_of
@@ -301,3 +301,20 @@ def test_an_unreachable_server_is_named(tmp_path: Path, capsys: pytest.CaptureFi
         pass
     assert main(["inspect", "--kubeconfig", str(file)]) == 2
     assert "127.0.0.1:" in (said := capsys.readouterr().err) and "cannot be reached" in said
+
+
+def test_a_node_of_a_driver_is_shown_with_the_driver_and_its_pods(inspect: Inspect) -> None:
+    training = pod("training").created("default").asks(gpu=1).on("dra1").manifest
+    objects = [node("dra1", {"cpu": "8"}), device_class(), resource_slice("dra1"), training]
+    assert inspect(objects).splitlines()[1].split() == ["dra1", "of", "gpu.nvidia.com", "0/?", "0/?", "1"]
+    assert inspect(objects, "dra1").splitlines() == [
+        "dra1",
+        "  nvidia.com/gpu: 1 (1 in use)",
+        "  cards of gpu.nvidia.com, which kube-scheduler allocates (DRA)",
+        "  default/training",
+    ]
+
+
+def test_a_slice_that_cannot_be_read_changes_nothing(inspect: Inspect) -> None:
+    broken = {**resource_slice("dra1"), "spec": {"driver": 7}}
+    assert inspect([node("dra1", {}), device_class(), broken]) == "1 node has no GPU\n"

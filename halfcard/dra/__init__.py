@@ -1,0 +1,1 @@
+"""Dynamic Resource Allocation: what claims request, and which nodes have a driver."""
