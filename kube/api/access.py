@@ -30,7 +30,9 @@ class Access:
     Attributes:
         prefix: a path that is put before every path, for servers behind a proxy.
         tls: makes the TLS context of one connection; None for plain HTTP.
-        token: reads the bearer token for one request; None for none.
+        token: reads the bearer token for one request; None or empty for none.
+        forget_login: makes `token` and `tls` log in again after a request of that time was refused. None where they
+            only read; else they may run a program and wait for the user.
         namespace: the one that commands are about if they name none; empty for none.
     """
 
@@ -39,6 +41,7 @@ class Access:
     prefix: str = ""
     tls: Callable[[], ssl.SSLContext] | None = None
     token: Callable[[], str] | None = None
+    forget_login: Callable[[float], None] | None = None
     namespace: str = ""
 
     def connect(self, timeout_s: float) -> http.client.HTTPConnection:
@@ -48,7 +51,15 @@ class Access:
 
     def headers(self) -> dict[str, str]:
         accepted = {"Accept": "application/json", "User-Agent": "halfcard"}
-        return accepted if self.token is None else {**accepted, "Authorization": f"Bearer {self.token()}"}
+        token = self.token() if self.token else ""
+        return {**accepted, "Authorization": f"Bearer {token}"} if token else accepted
+
+    def logs_in_again(self, status: int, asked_at: float) -> bool:
+        """Returns whether a request, sent at that monotonic time, is to be repeated with a new login."""
+        if status != http.client.UNAUTHORIZED or self.forget_login is None:
+            return False
+        self.forget_login(asked_at)
+        return True
 
 
 def from_service_account(folder: Path = SERVICE_ACCOUNT, environ: Mapping[str, str] = os.environ) -> Access:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, MutableSequence, MutableSet
 from types import MappingProxyType
 from typing import Final
 
 from halfcard.exit_codes import UnreadableError
 
 from .access import Access, AccessError
-from .kept_connection import Answer, KeptConnection
+from .kept_connection import Answer, KeptConnection, encoded_request, open_connection
 
 __all__ = ["Answer", "ApiCalls", "NoAnswerError", "NotSentError"]
 
@@ -72,26 +73,38 @@ class ApiCalls:
 
     def close(self) -> None:
         """Closes all connections; calls that still wait raise NoAnswerError."""
-        for connection in (*self._idle, *self._busy):
-            connection.close()
-        self._idle.clear()
+        _drop(self._busy)
+        _drop(self._idle)
 
     async def _call(
         self, method: str, path: str, body: bytes = b"", content_type: str = "application/json", *, timeout_s: float
     ) -> Answer:
         if _NOT_IN_PATH.search(path):
             raise ValueError(f"got the path {path!r}; quote it")
-        call = f"{method} {path}"
+        asked_at = time.monotonic()
+        answer = await self._answer(f"{method} {path}", body, content_type, timeout_s)
+        if self._access.logs_in_again(answer.status, asked_at):
+            _drop(self._idle)  # they may have been opened with the refused certificate
+            answer = await self._answer(f"{method} {path}", body, content_type, timeout_s)
+        return answer
+
+    async def _answer(self, call: str, body: bytes, content_type: str, timeout_s: float) -> Answer:
         try:
+            headers = await self._log_in()
             async with asyncio.timeout(timeout_s), self._turns:
-                request = self._request(call, body, content_type)
-                return await self._send(request, once=method != "GET")
+                request = encoded_request(self._access, call, {**headers, **self._headers}, body, content_type)
+                return await self._send(request, once=not call.startswith("GET "))
         except (NotSentError, AccessError) as error:
             raise NotSentError(f"{call} was not sent: {error}") from None
         except TimeoutError:
             raise NoAnswerError(f"no answer to {call} within {timeout_s:g} s") from None
         except OSError as error:
             raise NoAnswerError(f"no answer to {call}: {error}") from None
+
+    async def _log_in(self) -> dict[str, str]:
+        """Returns the headers of the credentials, without a time limit where a login may wait for the user."""
+        read = self._access.headers
+        return read() if self._access.forget_login is None else await asyncio.to_thread(read)
 
     async def _send(self, request: bytes, *, once: bool) -> Answer:
         """Repeats a read on a new connection when a pooled one was dead."""
@@ -134,26 +147,13 @@ class ApiCalls:
         return None
 
     async def _connect(self) -> KeptConnection:
-        loop = asyncio.get_running_loop()
         try:
-            tls = None if self._access.tls is None else await asyncio.to_thread(self._access.tls)
-            _, connection = await loop.create_connection(
-                lambda: KeptConnection(loop.time()), self._access.host, self._access.port, ssl=tls
-            )
+            return await open_connection(self._access)
         except OSError as error:
             raise NotSentError(str(error)) from None
-        return connection
 
-    def _request(self, call: str, body: bytes, content_type: str) -> bytes:
-        method, path = call.split(" ", 1)
-        host = f"[{self._access.host}]" if ":" in self._access.host else self._access.host
-        lines = [
-            f"{method} {self._access.prefix}{path} HTTP/1.1",
-            f"Host: {host}:{self._access.port}",
-            *(f"{name}: {value}" for name, value in {**self._access.headers(), **self._headers}.items()),
-        ]
-        if body:
-            lines.append(f"Content-Type: {content_type}")
-        if method != "GET":
-            lines.append(f"Content-Length: {len(body)}")
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + body
+
+def _drop(connections: MutableSequence[KeptConnection] | MutableSet[KeptConnection]) -> None:
+    for connection in tuple(connections):
+        connection.close()
+    connections.clear()

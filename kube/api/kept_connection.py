@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Final, NamedTuple, cast
 
 import httptools
 import msgspec
+
+from .access import Access
 
 _CLOSED: Final = "the API server closed the connection before it answered"
 
@@ -101,3 +104,26 @@ class KeptConnection(asyncio.Protocol):
         self.usable = self.usable and first and self._parser.should_keep_alive()
         if first:
             self._answer.set_result(Answer(self._parser.get_status_code(), b"".join(self._body)))
+
+
+async def open_connection(access: Access) -> KeptConnection:
+    """Raises OSError or AccessError if there is no connection."""
+    loop = asyncio.get_running_loop()
+    tls = None if access.tls is None else await asyncio.to_thread(access.tls)
+    _, connection = await loop.create_connection(lambda: KeptConnection(loop.time()), access.host, access.port, ssl=tls)
+    return connection
+
+
+def encoded_request(access: Access, call: str, headers: Mapping[str, str], body: bytes, content_type: str) -> bytes:
+    method, path = call.split(" ", 1)
+    host = f"[{access.host}]" if ":" in access.host else access.host
+    lines = [
+        f"{method} {access.prefix}{path} HTTP/1.1",
+        f"Host: {host}:{access.port}",
+        *(f"{name}: {value}" for name, value in headers.items()),
+    ]
+    if body:
+        lines.append(f"Content-Type: {content_type}")
+    if method != "GET":
+        lines.append(f"Content-Length: {len(body)}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + body

@@ -19,10 +19,12 @@ _UNDERSTOOD: Final[Mapping[str, frozenset[str]]] = {
     "users": frozenset(
         {
             *("token", "tokenFile", "client-certificate", "client-certificate-data"),
-            *("client-key", "client-key-data", "extensions"),
+            *("client-key", "client-key-data", "exec", "extensions"),
         }
     ),
 }
+
+REMOVED: Final = "auth-provider"
 
 _IMPERSONATES: Final = "kubectl acts as another user"
 _REASONS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -32,8 +34,6 @@ _REASONS: Final[Mapping[str, Mapping[str, str]]] = {
         "tls-server-name": "kubectl expects another name in the server's certificate",
     },
     "users": {
-        "exec": "kubectl runs a program to log in",
-        "auth-provider": "kubectl logs in with a plugin",
         "as": _IMPERSONATES,
         "as-uid": _IMPERSONATES,
         "as-groups": _IMPERSONATES,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import socket
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -186,23 +187,33 @@ class Collection(Generic[T]):
 
     @contextmanager
     def _get(self, query: dict[str, str], timeout_s: float) -> Iterator[http.client.HTTPResponse]:
-        connection = self._open = self._access.connect(timeout_s)
+        asked_at = time.monotonic()
         try:
-            connection.connect()
-            if self._abandoned:  # checked when the socket exists: from now on `abandon` finds it
-                raise ConnectionAbortedError("abandoned")
-            connection.request(
-                "GET",
-                f"{self._access.prefix}{self._path}?{urlencode(query | self._chosen)}",
-                headers=self._access.headers(),
-            )
-            answer = connection.getresponse()
+            answer = self._ask(query, timeout_s)
+            if self._access.logs_in_again(answer.status, asked_at):
+                self._close()
+                answer = self._ask(query, timeout_s)
             if answer.status != http.client.OK:
                 refused = Answer(answer.status, answer.read())
                 raise _as_error(refused.status, refused.message(), f"GET {self._path}")
             yield answer
         finally:
-            self._open = None
+            self._close()
+
+    def _ask(self, query: dict[str, str], timeout_s: float) -> http.client.HTTPResponse:
+        headers = self._access.headers()  # before the connection: a login may wait for the user
+        connection = self._open = self._access.connect(timeout_s)
+        connection.connect()
+        if self._abandoned:  # checked when the socket exists: from now on `abandon` finds it
+            raise ConnectionAbortedError("abandoned")
+        connection.request(
+            "GET", f"{self._access.prefix}{self._path}?{urlencode(query | self._chosen)}", headers=headers
+        )
+        return connection.getresponse()
+
+    def _close(self) -> None:
+        connection, self._open = self._open, None
+        if connection is not None:
             connection.close()
 
 

@@ -1,12 +1,15 @@
-"""Commands at a real API server through what only kubectl understands: `as:`, and `kubectl proxy` as the way out."""
+"""Commands at a real API server: a program that logs in; `as:`, and `kubectl proxy` as the way out."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -14,6 +17,13 @@ import yaml
 from cli.__main__ import main
 from devcluster.build.binaries import program_path
 from devcluster.cluster import Cluster
+from devcluster.control_plane.users import User
+from kube.api.informer import Informer
+from kube.api.kubeconfig import from_kubeconfig
+from kube.api.list_watch import ApiError, Collection, decoded
+from kube.node_source import NODES
+from tests.kube.exec_plugin import V1, Plugin
+from tests.waiting import until
 
 TENANT = "tenant"
 
@@ -64,3 +74,66 @@ def test_a_command_through_kubectl_proxy_acts_as_kubectl_does(
     )
     assert main(["inspect", "--server", proxy, "-o", "json"]) == 0
     assert "nodes" in json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture(scope="module")
+def user(cluster: Cluster) -> User:
+    """An account that may follow nodes."""
+    cluster.kubectl("create", "clusterrole", "follows", "--verb=list,watch", "--resource=nodes,pods")
+    account = "--serviceaccount=default:logs-in"
+    cluster.kubectl("create", "clusterrolebinding", "logs-in-follows", "--clusterrole=follows", account)
+    return cluster.service_account("default", "logs-in")
+
+
+@pytest.fixture
+def plugin(user: User, tmp_path: Path) -> Plugin:
+    """A program whose tokens end after a second."""
+    config = yaml.safe_load(user.kubeconfig.read_text())
+    login = {"apiVersion": V1, "command": "./login", "interactiveMode": "IfAvailable"}
+    config["users"][0]["user"] = {"exec": login}
+    (tmp_path / "config").write_text(json.dumps(config))
+    plugin = Plugin(tmp_path)
+    plugin.prints({"token": "TOKEN", "expirationTimestamp": "END"})
+    end = '$(date --utc --date="+1 second" +%FT%T.%NZ)'
+    plugin.does(f'sed "s/TOKEN/$(cat token)/; s/END/{end}/" status')
+    (tmp_path / "token").write_text(user.token)
+    return plugin
+
+
+async def test_a_long_watch_goes_on_when_the_token_of_a_program_ends(cluster: Cluster, plugin: Plugin) -> None:
+    nodes: set[str] = set()
+    follower = Informer(
+        Collection(from_kubeconfig(plugin.folder / "config"), NODES, dict[str, Any]),
+        listed=lambda _: None,
+        changed=lambda events: nodes.update(node["metadata"]["name"] for node, _ in decoded(events)),
+        name="nodes",
+    )
+    following = asyncio.create_task(follower.run())
+    async with asyncio.timeout(60):
+        await follower.wait_until_ready()
+    before = plugin.runs()
+    while plugin.runs() < before + 2:
+        await follower.refresh()
+    await asyncio.to_thread(cluster.add_node, "seen-after-a-renewal", {})
+    await until(lambda: "seen-after-a-renewal" in nodes, within_s=60)
+    assert follower.trouble is None
+    following.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await following
+
+
+def test_a_command_logs_in_with_a_program(plugin: Plugin, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", "--kubeconfig", str(plugin.folder / "config"), "-o", "json"]) == 0
+    assert "nodes" in json.loads(capsys.readouterr().out)
+
+
+def test_a_refused_token_is_followed_by_a_new_login(plugin: Plugin) -> None:
+    plugin.prints({"token": "TOKEN"})
+    good = (plugin.folder / "token").read_text()
+    (plugin.folder / "token").write_text("ended")
+    nodes = Collection(from_kubeconfig(plugin.folder / "config"), NODES, dict[str, Any])
+    with pytest.raises(ApiError, match="401"):
+        next(nodes.pages())
+    (plugin.folder / "token").write_text(good)
+    assert next(nodes.pages())[1]
+    assert plugin.runs() == 2

@@ -85,10 +85,17 @@ NO_BASE64 = SERVER | {"certificate-authority-data": "@@"}
 NO_PEM = SERVER | {"certificate-authority-data": base64.b64encode(b"x").decode()}
 UNUSABLE: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a certificate without its key": (SERVER, {"client-certificate-data": "Cg=="}, "not both; copy the missing one"),
-    "no server": ({}, {}, 'got server "None"; it is a URL'),
+    "no server": ({}, {}, 'got server ""; it is a URL'),
     "a server that is no URL": ({"server": "10.0.0.1:6443"}, {}, "it is a URL"),
     "an authority that is no base64": (NO_BASE64, {}, "certificate-authority-data is no base64"),
     "an authority that is no certificate": (NO_PEM, {}, "no PEM certificate"),
+    "a login that kubectl 1.26 removed": (
+        SERVER,
+        {"auth-provider": {"name": "oidc"}},
+        'user "me": auth-provider was removed from kubectl 1.26; write',
+    ),
+    "two logins": (SERVER, {"token": "t", "exec": {"command": "x"}}, "token and exec, which exclude each other"),
+    "a program of an unknown version": (SERVER, {"exec": {"apiVersion": "v9"}}, "exec cannot be used: .*apiVersion"),
     "an authority that is not there": (SERVER | {"certificate-authority": "gone"}, {}, "gone: cannot be read"),
 }
 
@@ -104,8 +111,6 @@ def test_a_kubeconfig_that_cannot_be_used_says_why(
 
 
 KUBECTL_ONLY: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "exec (kubectl runs a program": ({}, {"exec": {"command": "login"}}),
-    "auth-provider (kubectl logs in": ({}, {"auth-provider": {"name": "oidc"}, "token": "t"}),
     "as (kubectl acts as another user": ({}, {"as": "tenant", "token": "t"}),
     "as-uid (kubectl acts as another user": ({}, {"as-uid": "7", "token": "t"}),
     "as-groups (kubectl acts as another user": ({}, {"as-groups": ["tenants"], "token": "t"}),
@@ -126,7 +131,7 @@ def test_what_only_kubectl_understands_is_refused_with_a_way_out(
     with pytest.raises(AccessError) as refused:
         from_kubeconfig(path, "here")
     entry = 'cluster "c"' if cluster else 'user "me"'
-    assert str(refused.value).startswith(f"{path}: {entry} has the field {request.node.callspec.id}")
+    assert str(refused.value).startswith(f"{path}: {entry}: has the field {request.node.callspec.id}")
     assert f"`kubectl proxy --port=8001 --kubeconfig={path} --context=here`" in str(refused.value)
     assert "secret" not in str(refused.value)
 
