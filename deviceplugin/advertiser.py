@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from .advertise.announcement import announcement
+from .advertise.announcement import Condition, announcement
 from .advertise.node_writer import NodeWriter
 from .advertise.supply import Supply
 from .card_watch import CardWatch
@@ -30,7 +30,7 @@ _AGAIN_S: Final = 1.0
 class Advertiser:
     """Advertises; `stale` is set after each change; `is_known` is set once pods, node and cards are known.
 
-    `held` maps each resource to our ids that live pods hold.
+    `held` maps each resource to our ids that live pods hold; `isolation` is whether shares are held to them.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class Advertiser:
         *,
         held: Callable[[], Awaitable[Mapping[str, set[str]]]],
         until_known: Callable[[], Awaitable[object]],
+        isolation: Callable[[], Condition | None],
         stale: asyncio.Event,
         is_made_up: bool,
     ) -> None:
@@ -51,6 +52,7 @@ class Advertiser:
         self._node_writer = node_writer
         self._list_held = held
         self._until_known = until_known
+        self._isolation = isolation
         self._stale = stale
         self._is_made_up = is_made_up
         self._held: Mapping[str, set[str]] = {}
@@ -124,7 +126,12 @@ class Advertiser:
     def _update_node(self, found: Supply) -> None:
         node = self._view.node()
         wanted = announcement(
-            node.cards, found.status, slices=node.slices, is_made_up=self._is_made_up, trouble=self._cards.trouble
+            node.cards,
+            found.status,
+            slices=node.slices,
+            is_made_up=self._is_made_up,
+            trouble=self._cards.trouble,
+            isolation=self._isolation(),
         )
         self._node_writer.announce(wanted, (*found.problems, *self._view.slicing_problems, *self._plugins.problems()))
 

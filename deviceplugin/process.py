@@ -13,6 +13,7 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 
 from halfcard import names
+from halfcard.isolation.mode import IsolationMode
 from halfcard.node_changes import without_heartbeat
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
@@ -24,6 +25,7 @@ from serving.listener import Listener, StopTimings, serve
 from serving.log import Log, utc_now
 
 from .adoption.adoption_records import AdoptionRecords
+from .advertise.announcement import Condition, isolation_condition
 from .advertise.node_writer import NodeWriter
 from .advertiser import Advertiser
 from .allocate.allocator import Allocator, Injector, NodeContext
@@ -116,6 +118,8 @@ class Agent:
             log,
             utc_now,
         )
+        self._card_files = self._described_files()
+        self._isolation = Isolation(lambda: self._view.isolation().mode, self._libraries, self._shares.folder)
         self._allocator = Allocator(self._context(), options, self._slots, self._injector())
         metered = MeteredAllocator(self._allocator, self._metrics, log)
         self._plugins = Plugins(metered, paths.plugins, self._pod_resources, self._metrics.count_registration)
@@ -126,6 +130,7 @@ class Agent:
             self._node_writer,
             held=self._holders.held_ids,
             until_known=self._until_known,
+            isolation=self._isolation_condition,
             stale=self._stale,
             is_made_up=gpus.is_made_up,
         )
@@ -136,9 +141,12 @@ class Agent:
         namespace, name = self._options.slicing_config
         return WatchedObject(access, f"/api/v1/namespaces/{namespace}/configmaps", name, self._stale.set)
 
-    def _context(self) -> NodeContext:
+    def _described_files(self) -> CardFiles:
         folders = () if self._paths.by_symlinks else names.CDI_FOLDERS  # a runtime without CDI reads no description
         descriptions = NvidiaDescriptions([Path(folder) for folder in folders])
+        return CardFiles(self._paths.devices, descriptions, self._gpus.is_made_up)
+
+    def _context(self) -> NodeContext:
         return NodeContext(
             listed_devices=self._holders.listed_devices,
             pods_with_ids=self._holders.pods_with_ids,
@@ -146,11 +154,15 @@ class Agent:
             node=self._view.node,
             pods=self._pods,
             with_processes=self._cgroups.pods_with_processes,
-            card_files=CardFiles(self._paths.devices, descriptions, self._gpus.is_made_up),
-            hold=Isolation(lambda: self._view.isolation().mode, self._libraries, self._shares.folder).hold,
+            card_files=self._card_files,
+            hold=self._isolation.hold,
             single_id_resources=self._single_id_resources,
             now_ns=time.time_ns,
         )
+
+    def _isolation_condition(self) -> Condition | None:
+        why_not = self._isolation.why_not(self._view.node().cards, self._card_files)
+        return isolation_condition(self._view.isolation(), why_not)
 
     def _libraries(self) -> Path:
         if self._paths.by_symlinks:
@@ -247,6 +259,8 @@ class Agent:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP_EVERY_S)
+            if self._view.isolation().mode is not IsolationMode.OFF:
+                self._stale.set()  # NVIDIA's description of the cards may be another one now
             if self._advertiser.is_known:
                 await self._adopt()
             with suppress(KubeletError):

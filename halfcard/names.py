@@ -160,6 +160,7 @@ CUDA_DEVICE_FILES: Final = ("/dev/nvidiactl", "/dev/nvidia-uvm")
 SHARED_DEVICE_FILES: Final = (*CUDA_DEVICE_FILES, "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
 TIME_SLICING_LABEL: Final = "nvidia.com/device-plugin.config"  # which configuration a node takes
 CARDS_CONDITION: Final = "HalfcardCards"  # of nodes: whether all cards are in order
+ISOLATION_CONDITION: Final = "HalfcardIsolation"  # of nodes: whether containers of shares are held to them
 MADE_UP_LABEL: Final = "halfcard.dev/made-up-gpus"  # on nodes whose cards are not there
 ISOLATION_LABEL: Final = "halfcard.dev/isolation"  # on nodes where isolation differs from that of the installation
 AGENT_LABEL: Final = "halfcard.dev/agent"  # on nodes that are to run our agent: "true"

@@ -45,6 +45,7 @@ def node_snapshot(node: Object, clock: float | None = None) -> NodeSnapshot:
         tuple(_taint(each) for each in (node.get("spec") or {}).get("taints") or ()),
         _unready(conditions.get("Ready") or {}),
         clock,
+        conditions.get(names.ISOLATION_CONDITION) or {},
     )
 
 

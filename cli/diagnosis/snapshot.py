@@ -42,6 +42,7 @@ class NodeSnapshot(NamedTuple):
     Attributes:
         cards: in order; None where its agent has written no inventory.
         condition: what the agent says of the cards; empty where it says nothing.
+        isolation: what it says of whether shares are held; empty where isolation was never on.
         offers: of each resource that is no CPU or memory, what pods may have.
         unready: why kubelet or the node controller says that it is not ready; empty if it is.
         clock: how far its clock is ahead of the cluster's, in seconds, by its heartbeat; None if unknown.
@@ -56,6 +57,7 @@ class NodeSnapshot(NamedTuple):
     taints: tuple[Taint, ...] = ()
     unready: str = ""
     clock: float | None = None
+    isolation: Mapping[str, str] = {}
 
 
 class PodSnapshot(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from halfcard import names
 from halfcard.cards import Card
 from halfcard.inventory import write_inventory
+from halfcard.isolation.mode import ChosenMode, IsolationMode
 from halfcard.problems import clipped
 
 _MOST_CHARS: Final = 900
@@ -30,6 +31,7 @@ class Announcement(NamedTuple):
         inventory: None where the cards are unknown: the last inventory stays.
         labels: in the form of NVIDIA's feature discovery; None likewise.
         capacity: totals of resources that have no device ids.
+        isolation: whether shares are held; None where isolation is off.
     """
 
     inventory: str | None
@@ -37,10 +39,17 @@ class Announcement(NamedTuple):
     capacity: Mapping[str, int]
     condition: Condition
     is_made_up: bool
+    isolation: Condition | None = None
 
 
 def announcement(
-    cards: Sequence[Card], capacity: Mapping[str, int], *, slices: str = "", is_made_up: bool = False, trouble: str = ""
+    cards: Sequence[Card],
+    capacity: Mapping[str, int],
+    *,
+    slices: str = "",
+    is_made_up: bool = False,
+    trouble: str = "",
+    isolation: Condition | None = None,
 ) -> Announcement:
     """Returns the wanted content; `trouble` is why the driver does not answer, and known cards stay listed."""
     known = bool(cards) or not trouble
@@ -50,6 +59,7 @@ def announcement(
         capacity=capacity,
         condition=_condition(cards, trouble),
         is_made_up=is_made_up,
+        isolation=isolation,
     )
 
 
@@ -83,6 +93,23 @@ def _condition(cards: Sequence[Card], trouble: str) -> Condition:
         message = "; ".join(f"{card_title(card)}: {card.why_not}" for card in sick)
         return Condition(holds=False, reason="CardsOutOfOrder", message=clipped(message, _MOST_CHARS))
     return Condition(holds=True, reason="CardsInOrder", message=f"cards in order: {len(cards)}")
+
+
+_IF_NOT_HELD: Final = {
+    IsolationMode.WARN: "containers of shares start, and nothing holds them",
+    IsolationMode.ENFORCE: "containers of shares do not start",
+}
+
+
+def isolation_condition(chosen: ChosenMode, why_not: str) -> Condition | None:
+    """Returns the condition; `why_not` is why nothing can be held. None where isolation is off."""
+    if chosen.mode is IsolationMode.OFF:
+        return None
+    label = f"label {names.ISOLATION_LABEL}: {chosen.problem}; " if chosen.problem else ""
+    if why_not:
+        message = f"{label}{why_not}; isolation is {chosen.mode}: {_IF_NOT_HELD[chosen.mode]}"
+        return Condition(holds=False, reason="SharesNotHeld", message=clipped(message, _MOST_CHARS))
+    return Condition(holds=True, reason="SharesHeld", message=f"{label}containers of shares that start now are held")
 
 
 def card_title(card: Card) -> str:

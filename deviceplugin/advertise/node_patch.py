@@ -20,6 +20,9 @@ _LEFT_BEHIND: Final = (names.ALIYUN_GPU_COUNT,)
 """gpushare's plugin leaves it in the status when it is removed: a value equal to ours is ours from then on."""
 
 
+_NOT_ISOLATED: Final = Condition(holds=False, reason="IsolationOff", message="isolation is off")
+
+
 class Patch(NamedTuple):
     """The difference, as two calls; `foreign` describes what other programs wrote and stays, a sentence each."""
 
@@ -105,17 +108,25 @@ def _status(
         if resource not in capacity or _amount(capacity[resource]) != wanted.capacity[resource]
     }
     totals |= {resource: None for resource in withdrawn if resource in capacity}
-    condition = _changed_condition(status.get("conditions"), wanted.condition, now)
+    conditions = [*_changed_conditions(status.get("conditions"), wanted, now)]
     found: dict[str, Any] = {"capacity": totals, "allocatable": totals} if totals else {}
-    return {**found, "conditions": [condition]} if condition else found
+    return {**found, "conditions": conditions} if conditions else found
 
 
-def _changed_condition(there: object, wanted: Condition, now: str) -> dict[str, str] | None:
-    conditions = there if isinstance(there, list) else []
-    found = [each for each in conditions if isinstance(each, dict) and each.get("type") == names.CARDS_CONDITION]
-    before = found[0] if found else {}
+def _changed_conditions(there: object, wanted: Announcement, now: str) -> Iterator[dict[str, str]]:
+    """Yields the conditions to write; a node on which isolation was never on has none for it."""
+    found = [each for each in there if isinstance(each, dict)] if isinstance(there, list) else []
+    before = {str(each.get("type")): each for each in found}
+    isolation = wanted.isolation or (_NOT_ISOLATED if names.ISOLATION_CONDITION in before else None)
+    for kind, condition in ((names.CARDS_CONDITION, wanted.condition), (names.ISOLATION_CONDITION, isolation)):
+        changed = _changed_condition(kind, before.get(kind, {}), condition, now) if condition else None
+        if changed:
+            yield changed
+
+
+def _changed_condition(kind: str, before: Mapping[str, Any], wanted: Condition, now: str) -> dict[str, str] | None:
     after = {
-        "type": names.CARDS_CONDITION,
+        "type": kind,
         "status": str(wanted.holds),
         "reason": wanted.reason,
         "message": wanted.message,

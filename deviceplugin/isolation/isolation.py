@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from halfcard.cards import CardLimit
+from halfcard.cards import Card, CardLimit
 from halfcard.isolation.mode import IsolationMode
 
-from ..inject.cdi import Edits
+from ..inject.cdi import CardEdits, Edits
 from ..kubelet.messages import RefusedError
 from .control import Held, controls, is_share
 from .way_in import NotHeldError, held
@@ -48,6 +48,17 @@ class Isolation:
     def _held(self, slot: str, limits: Sequence[CardLimit], edits: Edits) -> Held:
         found = held(edits, libraries=str(self.libraries()), files=str(self.files(slot)))
         return Held(found, controls(limits))
+
+    def why_not(self, cards: Sequence[Card], files: Callable[[Sequence[Card]], CardEdits]) -> str:
+        """Returns why a share of one of these cards cannot be held; empty if all can, and where isolation is off."""
+        if self.mode() is IsolationMode.OFF:
+            return ""
+        try:
+            for card in cards:
+                self._held("", [CardLimit(card.index, card.uuid, None, None, card.memory_mib)], files([card]).edits)
+        except (NotHeldError, RefusedError) as why:
+            return str(why)
+        return ""
 
 
 def _refusal(why: NotHeldError) -> str:

@@ -72,6 +72,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.shares = ShareFiles(self.folder / "shares")
+        self.isolation = Isolation(lambda: self.mode, lambda: self.folder / "libraries", self.shares.folder)
         self.calls = ApiCalls(Access("127.0.0.1", self.server.port))
         for file in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
             (self.folder / file).touch()
@@ -94,7 +95,7 @@ class World:
             pods=self.pods,
             with_processes=self.with_processes,
             card_files=CardFiles(self.folder, lambda: self.described),
-            hold=Isolation(lambda: self.mode, lambda: self.folder / "libraries", self.shares.folder).hold,
+            hold=self.isolation.hold,
             single_id_resources=lambda: self.single,
             now_ns=self.now_ns,
         )

@@ -33,6 +33,7 @@ async def test_a_bug_in_the_first_read_ends_the_advertiser(tmp_path: Path) -> No
         not_reached,
         held=nobody_holds,
         until_known=failing,
+        isolation=not_reached,
         stale=asyncio.Event(),
         is_made_up=True,
     )

@@ -55,6 +55,19 @@ def test_a_container_over_its_share_gets_out_of_memory_and_its_neighbour_does_no
     assert held.report(greedy).limits["held_by"] == "library"
 
 
+def wait_for_condition(gpus: GpuCluster, reason: str) -> None:
+    def found() -> str:
+        stored = gpus.cluster.request("GET", f"/api/v1/nodes/{gpus.node.name}").must()
+        conditions = {each["type"]: each["reason"] for each in stored["status"]["conditions"]}
+        return str(conditions.get(names.ISOLATION_CONDITION))
+
+    gpus.cluster.wait_until(lambda: found() == reason, what=f"the node to say {reason}", details=found)
+
+
+def test_the_node_says_that_it_holds_shares(held: GpuCluster) -> None:
+    wait_for_condition(held, "SharesHeld")
+
+
 def test_a_whole_card_is_not_held(held: GpuCluster, space: str) -> None:
     whole = held.run(space, pod("whole").asks(core=100, memory=59))
     assert allocate(held, whole, 4000) == [0]
@@ -94,6 +107,7 @@ def test_a_share_that_cannot_be_held_does_not_start(held: GpuCluster, space: str
         held.cluster.wait_until(
             lambda: "cannot be held to its share" in events(held, space, name), what="the pod's Events to say why"
         )
+        wait_for_condition(held, "SharesNotHeld")
     finally:
         description.write_text(kept)
 

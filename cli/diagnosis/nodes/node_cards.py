@@ -19,6 +19,7 @@ _RECENT: Final = timedelta(hours=1)
 """An agent repeats its Event NotOffered every half hour."""
 
 _DRIVER: Final = "DriverUnavailable"
+_NOT_HELD: Final = "SharesNotHeld"
 
 
 def _offers_nothing(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -38,6 +39,14 @@ def _conditions(snapshot: Snapshot, *, driver: bool) -> Iterator[FoundFault]:
             fix = "check the driver on the node (`nvidia-smi`)"
             command = f"kubectl describe node {node.name}"
             yield FoundFault(f"node {node.name}", printable(words), fix, command, f"{names.AGENT}/{node.name}")
+
+
+def _not_held(snapshot: Snapshot) -> Iterator[FoundFault]:
+    for node in snapshot.nodes:
+        if node.isolation.get("reason") == _NOT_HELD:
+            fix = f"docs/isolation.md says what a node needs; the label {names.ISOLATION_LABEL}=off keeps isolation off"
+            command = f"kubectl describe node {node.name}"
+            yield FoundFault(f"node {node.name}", printable(node.isolation.get("message", "")), fix, command)
 
 
 def _not_offered(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -79,6 +88,13 @@ CHECKS: Final[tuple[Check, ...]] = (
         "every card of a node is healthy",
         "An unhealthy card gets no new pods; containers on it stay.",
         partial(_conditions, driver=False),
+    ),
+    Check(
+        "shares-not-held",
+        WARNING,
+        "where isolation is on, a node can hold containers to their shares",
+        "Containers of shares start there without a limit, or with `isolation: enforce` do not start.",
+        _not_held,
     ),
     Check(
         "not-offered",

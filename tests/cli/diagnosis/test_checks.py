@@ -408,6 +408,11 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         "cards-out-of-order",
         "Xid 79",
     ),
+    "a node cannot hold shares": (
+        with_nodes(node(isolation={"status": "False", "reason": "SharesNotHeld", "message": "no CDI"})),
+        "shares-not-held",
+        "no CDI",
+    ),
     "another plugin has the resource": (
         replace(HEALTHY, not_offered=(NotOfferedEvent("gpu-1", "another plugin serves it", LATER),) * 2),
         "not-offered",

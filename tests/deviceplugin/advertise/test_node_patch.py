@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any, Final
 
@@ -9,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deviceplugin.advertise.announcement import Announcement, announcement
+from deviceplugin.advertise.announcement import Announcement, announcement, isolation_condition
 from deviceplugin.advertise.node_patch import patch
 from halfcard import names
 from halfcard.cards import Card
 from halfcard.cluster_view import read_node
 from halfcard.inventory import write_inventory
+from halfcard.isolation.mode import ChosenMode, IsolationMode
 from tests.kube.object_server import merged
 
 from ..nodes import GOOD, MIB, NOW, SICK, announcement_of, node
@@ -50,6 +52,55 @@ def test_a_new_node_gets_all_fields_and_keeps_its_own() -> None:
     }
     assert found["status"]["capacity"] == found["status"]["allocatable"] == {"cpu": "8", MIB: "15109"}
     assert [each["type"] for each in found["status"]["conditions"]] == ["Ready", names.CARDS_CONDITION]
+
+
+def isolation(there: dict[str, Any]) -> dict[str, str]:
+    found = [each for each in there["status"]["conditions"] if each["type"] == names.ISOLATION_CONDITION]
+    return dict(found[0]) if found else {}
+
+
+def held(mode: IsolationMode, why_not: str = "", *, problem: str = "") -> Announcement:
+    return announcement_of(GOOD, isolation=isolation_condition(ChosenMode(mode, problem), why_not))
+
+
+@pytest.mark.parametrize(
+    ("announced", "status", "reason", "message"),
+    [
+        (held(IsolationMode.WARN), "True", "SharesHeld", "containers of shares that start now are held"),
+        (
+            held(IsolationMode.WARN, "no CDI"),
+            "False",
+            "SharesNotHeld",
+            "no CDI; isolation is warn: .* nothing holds them",
+        ),
+        (
+            held(IsolationMode.ENFORCE, "no CDI"),
+            "False",
+            "SharesNotHeld",
+            "no CDI; isolation is enforce: .* do not start",
+        ),
+        (
+            held(IsolationMode.ENFORCE, problem="no mode"),
+            "True",
+            "SharesHeld",
+            "label halfcard.dev/isolation: no mode; ",
+        ),
+    ],
+)
+def test_a_node_with_isolation_says_whether_shares_are_held_and_why_not(
+    announced: Announcement, status: str, reason: str, message: str
+) -> None:
+    found = after(node(), announced)
+    assert (isolation(found)["status"], isolation(found)["reason"]) == (status, reason)
+    assert re.match(message, isolation(found)["message"])
+    assert condition(found)["reason"] == "CardsInOrder"
+    assert patch(found, announced, LATER) == ({}, {}, ())
+
+
+def test_the_condition_of_isolation_is_only_on_nodes_that_had_it_on() -> None:
+    off = held(IsolationMode.OFF)
+    assert isolation(after(node(), off)) == {}
+    assert isolation(after(after(node(), held(IsolationMode.WARN)), off))["reason"] == "IsolationOff"
 
 
 def test_unchanged_fields_are_not_written_again() -> None:

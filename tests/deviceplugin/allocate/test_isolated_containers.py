@@ -85,6 +85,17 @@ async def test_a_share_that_cannot_be_held_starts_with_warn_and_not_with_enforce
     assert {each["held_by"] for each in world.limits("p")} == {None}
 
 
+async def test_a_node_says_beforehand_why_a_share_of_its_cards_cannot_be_held(world: World) -> None:
+    files = world.context().card_files
+    assert world.isolation.why_not(world.node.cards, files) == ""
+    world.described = []
+    assert "mounts no libcuda.so.1" in world.isolation.why_not(world.node.cards, files)
+    world.node = Node("n1", (Card(0, "T4", 15104, "GPU-0"),))
+    world.described = [described(mounts=[{"hostPath": DRIVER, "containerPath": DRIVER}])]
+    world.mode = IsolationMode.OFF
+    assert world.isolation.why_not(world.node.cards, files) == ""
+
+
 async def test_a_container_that_restarts_gets_a_new_account(world: World) -> None:
     await world.run("p", SHARE, CARD)
     accounts = [Path(mounts(edits)[f"{names.RUN_FOLDER}/account"]) for edits in world.edits("p")]
