@@ -54,6 +54,7 @@ from .node_pods import NodePods, WatchedObject
 from .node_view import NodeView
 from .options import AgentOptions
 from .self_signed import self_signed
+from .usage.accounts import Accounts
 from .usage.cgroups import Cgroups
 from .usage.meter import Meter
 from .usage.misuse_reports import MisuseReports
@@ -107,7 +108,13 @@ class Agent:
         self._share_meter = ShareMeter(self._shares, gpus.load, owners, ProcessNames())
         descriptions = paths.state / "by-symlinks" if paths.by_symlinks else paths.cdi
         self._slots = Slots(descriptions, paths.state, self._shares)
-        self._meter = Meter(gpus.load, self._cgroups, self._view.granted_cards, is_made_up=gpus.is_made_up)
+        self._meter = Meter(
+            gpus.load,
+            self._cgroups,
+            self._view.granted_cards,
+            is_made_up=gpus.is_made_up,
+            accounts=self._accounts,
+        )
         self._misuse = MisuseReports(
             self._meter.usage,
             self._pods.unfinished,
@@ -278,6 +285,12 @@ class Agent:
             pods = [HeldSlot(slot.name, slot.uid) for slot in self._slots]
             if pods and self._shares.slots():
                 await asyncio.to_thread(self._share_meter.measure, pods)
+
+    def _accounts(self) -> Accounts:
+        """Returns the accounts of slots of which it is certain to which container they belong."""
+        known = {slot.name: (slot.uid, slot.containers[0]) for slot in self._slots if len(slot.containers) == 1}
+        said = self._share_meter.said.items()
+        return {(*known[slot], uuid): account for (slot, uuid), account in said if slot in known}
 
     async def _report_misuse(self) -> None:
         await self._pods.informer.wait_until_ready()

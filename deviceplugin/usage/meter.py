@@ -10,6 +10,7 @@ from halfcard.cards import Node
 from halfcard.placing.node_usage import NodeUsage
 
 from ..gpus.interface import GpusError, Load
+from .accounts import Accounts, with_accounts
 from .cgroup_paths import Owner
 from .cgroups import Cgroups
 from .process_owners import ProcessOwners
@@ -25,7 +26,7 @@ class GrantedCards(NamedTuple):
 
 
 class Meter:
-    """Measures usage for concurrent callers at once; `load` may block, `granted_cards` runs on the event loop."""
+    """Measures usage for concurrent callers at once; `load` may block, the others run on the event loop."""
 
     def __init__(
         self,
@@ -34,7 +35,9 @@ class Meter:
         granted_cards: Callable[[], GrantedCards],
         *,
         is_made_up: bool,
+        accounts: Callable[[], Accounts] = dict,
     ) -> None:
+        self._accounts = accounts
         self._load = load
         self._owners = ProcessOwners(cgroups)
         self._granted_cards = granted_cards
@@ -49,7 +52,8 @@ class Meter:
     async def _measure(self) -> NodeUsageReport:
         node, usage, pods = self._granted_cards()
         loads, owners = await asyncio.to_thread(self._read, [card.uuid for card in node.cards])
-        return usage_of(node, usage, pods, loads, owners, is_made_up=self._is_made_up)
+        report = usage_of(node, usage, pods, loads, owners, is_made_up=self._is_made_up)
+        return with_accounts(report, self._accounts())
 
     def _read(self, uuids: Iterable[str]) -> tuple[Mapping[str, Load], Mapping[int, Owner]]:
         loads = {uuid: load for uuid in uuids if (load := self._load_of(uuid)) is not None}

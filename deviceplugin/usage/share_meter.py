@@ -16,8 +16,10 @@ from halfcard.isolation.shared_files import AccountCard, BrokenAccountError, Exc
 
 from ..gpus.interface import GpusError, Load
 from ..isolation.share_files import ShareFiles
+from .accounts import said_of
 from .cgroup_paths import Owner
 from .process_names import ProcessNames
+from .usage_report import AccountUsage
 
 _MIB: Final = 1 << 20
 
@@ -50,6 +52,8 @@ class ShareMeter:
         self._owners = owners
         self._names = names
         self._written: dict[tuple[str, int], Sequence[Excess]] = {}
+        self.said: Mapping[tuple[str, str], AccountUsage] = {}
+        """What the accounts say of the processes that were measured last, by slot and uuid."""
 
     def measure(self, pods: Iterable[HeldSlot]) -> None:
         accounts = [account for pod in pods if (account := self._account(pod)) is not None]
@@ -58,8 +62,10 @@ class ShareMeter:
         owners, names = self._owners(pids), self._names.of(pids)
         slots = {account.pod.slot for account in accounts}
         self._written = {key: excess for key, excess in self._written.items() if key[0] in slots}
+        said: dict[tuple[str, str], AccountUsage] = {}
         for account in accounts:
-            self._update(account, loads, owners, names)
+            said |= self._update(account, loads, owners, names)
+        self.said = said
 
     def _account(self, pod: HeldSlot) -> _Account | None:
         """Returns the account; None where its container has spoiled it: it is seen from outside all the same."""
@@ -75,14 +81,17 @@ class ShareMeter:
 
     def _update(
         self, before: _Account, loads: Mapping[str, Load], owners: Mapping[int, Owner], names: Mapping[int, int]
-    ) -> None:
-        after = self._account(before.pod)
-        if after is None:
-            return
+    ) -> Mapping[tuple[str, str], AccountUsage]:
+        """Writes the excess of each card that the driver reads; returns what the account says of these cards."""
+        slot, said = before.pod.slot, {}
+        if (after := self._account(before.pod)) is None:
+            return {}
         for at, uuid in enumerate(before.uuids):
             if uuid in loads:
                 measured = _measured(before.pod.uid, loads[uuid], owners, names)
-                self._write(before.pod.slot, at, excesses(before.cards[at], measured, after.cards[at]))
+                self._write(slot, at, excesses(before.cards[at], measured, after.cards[at]))
+                said[slot, uuid] = said_of(after.cards[at], measured)
+        return said
 
     def _write(self, slot: str, at: int, excess: Sequence[Excess]) -> None:
         if self._written.get((slot, at)) != excess:

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from .usage_report import CardUsage, ContainerUsage, NodeUsageReport, PartUsage
+from .usage_report import AccountUsage, CardUsage, ContainerUsage, NodeUsageReport, PartUsage
 
 Sample = int | str
 Row = tuple[tuple[str, ...], Sample]
@@ -122,13 +122,20 @@ def _of_card(name: str, help_text: str, value: Callable[[CardUsage], int | None]
     return Family(f"halfcard_card_{name}", help_text, every, rows)
 
 
-def _of_part(name: str, help_text: str, value: Callable[[PartUsage], int]) -> Family:
+def _of_part(name: str, help_text: str, value: Callable[[PartUsage], int | None]) -> Family:
+    """A container of which the value is not known has no row."""
+
     def rows(usage: NodeUsageReport) -> Iterator[Row]:
         for each in usage.containers:
             for part in each.cards:
-                yield (str(part.card), each.container, each.namespace, usage.node, each.pod), value(part)
+                if (sample := value(part)) is not None:
+                    yield (str(part.card), each.container, each.namespace, usage.node, each.pod), sample
 
     return Family(f"halfcard_container_{name}", help_text, ("card", "container", "namespace", "node", "pod"), rows)
+
+
+def _of_account(name: str, help_text: str, value: Callable[[AccountUsage], int]) -> Family:
+    return _of_part(name, help_text, lambda part: None if part.account is None else value(part.account))
 
 
 _OURS: Final = (
@@ -156,6 +163,21 @@ _OURS: Final = (
         lambda part: part.excess_mib,
     ),
     _of_part("used_cores_percent", "Cores of the card that the container uses.", lambda part: part.used_cores),
+    _of_account(
+        "account_memory_mib",
+        "Memory of the card in the account of a container that the isolation libraries hold.",
+        lambda account: account.memory_mib,
+    ),
+    _of_account(
+        "refused_allocations",
+        "Allocations of its running processes that the isolation libraries refused.",
+        lambda account: account.refused,
+    ),
+    _of_account(
+        "throttled_ms",
+        "How long launches of its running processes waited for the container's share of the cores.",
+        lambda account: account.throttled_ms,
+    ),
     _of_part("processes", "Processes of the container on the card.", lambda part: len(part.pids)),
 )
 

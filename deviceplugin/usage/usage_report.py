@@ -73,11 +73,26 @@ class CardUsage:
 
 
 @dataclass(frozen=True, slots=True)
+class AccountUsage:
+    """What the running processes of a held container say of one card in its account, which they could forge.
+
+    Attributes:
+        refused: how many allocations were answered with OUT_OF_MEMORY.
+        throttled_ms: how long launches waited for the container's share of the cores.
+    """
+
+    memory_mib: int
+    refused: int
+    throttled_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class PartUsage:
     """What a container is granted of one card, and uses; 0 cores mean no share and no limit.
 
     Attributes:
         is_limited: whether the granted memory is a limit; a whole card and a time slice have none.
+        account: None where the container is not held.
     """
 
     card: int
@@ -89,6 +104,7 @@ class PartUsage:
     used_mib: int
     pids: tuple[int, ...]
     is_limited: bool = False
+    account: AccountUsage | None = None
 
     @property
     def excess_mib(self) -> int:

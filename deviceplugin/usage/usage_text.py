@@ -9,7 +9,7 @@ from typing import Final
 from halfcard.columns import WIDTH, columns
 from halfcard.problems import printable
 
-from .usage_report import CardUsage, ContainerUsage, NodeUsageReport, UnaccountedProcess
+from .usage_report import CardUsage, ContainerUsage, NodeUsageReport, PartUsage, UnaccountedProcess
 
 CARD_HEADS: Final = ("CARD", "MODEL", "MODE", "CORES % USED/GIVEN", "MEMORY MiB USED/GIVEN/TOTAL")
 CONTAINER_HEADS: Final = ("CONTAINER", "CARD", "CORES % USED/GIVEN", "MEMORY MiB USED/GIVEN", "PROCESSES")
@@ -22,6 +22,7 @@ def usage_text(usage: NodeUsageReport) -> str:
     lines += [line for card in usage.cards for line in remarks(card)]
     if usage.containers:
         lines += ["", *columns([CONTAINER_HEADS, *container_rows(usage.containers)], right=(2, 3))]
+    lines += [line for each in usage.containers for part in each.cards for line in _held(each, part)]
     return "\n".join(lines) + "\n"
 
 
@@ -72,6 +73,14 @@ def container_rows(containers: Iterable[ContainerUsage]) -> Iterator[tuple[str, 
                 f"{part.used_mib}/{part.memory_mib}",
                 _pids(part.pids),
             )
+
+
+def _held(container: ContainerUsage, part: PartUsage) -> Iterator[str]:
+    """Yields what a container that is held says of a card."""
+    if (account := part.account) is not None:
+        waited = f"launches waited {account.throttled_ms} ms for its cores"
+        said = f"{account.memory_mib} MiB in its account, {account.refused} allocations refused, {waited}"
+        yield from _wrapped(f"{container.title} is held on card {part.card}: {said}")
 
 
 def _pids(pids: Sequence[int]) -> str:

@@ -123,7 +123,11 @@ def test_memory_that_the_driver_measures_and_no_call_shows_counts_within_the_sha
     start(held, running, 500)
     assert allocate(held, running, 300) == [0]
     held.agent.driver.processes(CARD.uuid, StandInProcess(client(held, running), memory_mib=900))
-    held.cluster.wait_until(lambda: allocate(held, running, 300) == [OUT_OF_MEMORY], what="900 MiB to count")
+    token, said = held.agent.token(), "context/containers-0 is held on card 0: 500 MiB in its account"
+    held.cluster.wait_until(
+        lambda: said in " ".join(held.agent.get(names.USAGE_PATH, token)[1].split()), what="the process to be measured"
+    )
+    assert allocate(held, running, 300) == [OUT_OF_MEMORY]
     held.agent.driver.processes(CARD.uuid)
     held.cluster.wait_until(lambda: allocate(held, running, 300) == [0], what="500 MiB to count again")
 

@@ -76,6 +76,18 @@ def test_what_a_process_uses_beyond_its_row_is_written_for_its_card(node: Node) 
     assert (node.excess(0), node.excess(1)) == (Excess(0, 0), Excess(OWNER, 350 * MIB))
 
 
+def test_what_the_account_says_of_a_measured_process_is_known_afterwards(node: Node) -> None:
+    node.says(0, 100)
+    node.says(1, 200, owner=OWNER + (1 << 16))  # a process that is not on the card any more
+    for at in (0, 1):
+        node.uses(at, 450)
+    node.meter.measure([POD])
+    assert {key: said.memory_mib for key, said in node.meter.said.items()} == {
+        ("slot", UUIDS[0]): 100,
+        ("slot", UUIDS[1]): 0,
+    }
+
+
 def test_limits_and_mappings_of_the_file_stay(node: Node) -> None:
     control = node.files.folder(POD.slot) / "control"
     inode, limits = control.stat().st_ino, control.read_bytes()[:64]

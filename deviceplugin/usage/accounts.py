@@ -1,0 +1,49 @@
+"""Adds to the usage that the driver shows what held containers say themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Final
+
+from halfcard.isolation.shared_files import AccountCard
+
+from .usage_report import AccountUsage, ContainerUsage, NodeUsageReport
+
+_MIB: Final = 1 << 20
+_MS_NS: Final = 10**6
+
+_MOST: Final = 2**53
+"""JSON and Prometheus know greater numbers only inexactly."""
+
+Accounts = Mapping[tuple[str, str, str], AccountUsage]
+"""By the uid of the pod, the container and the card's uuid."""
+
+
+def said_of(card: AccountCard, processes: Collection[int]) -> AccountUsage:
+    """Adds up the rows of these processes, by their names: those of ended ones may still be there.
+
+    Containers write what they like, so the sums may be any numbers.
+    """
+    rows = [row for row in card.rows.values() if row.process in processes]
+    return AccountUsage(
+        _bounded(sum(row.bytes for row in rows) // _MIB),
+        _bounded(sum(row.refused for row in rows)),
+        _bounded(sum(row.throttled_ns for row in rows) // _MS_NS),
+    )
+
+
+def _bounded(amount: int) -> int:
+    return min(amount, _MOST)
+
+
+def with_accounts(report: NodeUsageReport, accounts: Accounts) -> NodeUsageReport:
+    if not accounts:
+        return report
+    return replace(report, containers=tuple(_with_accounts(each, accounts) for each in report.containers))
+
+
+def _with_accounts(container: ContainerUsage, accounts: Accounts) -> ContainerUsage:
+    mine = (container.uid, container.container)
+    parts = (replace(part, account=accounts.get((*mine, part.uuid))) for part in container.cards)
+    return replace(container, cards=tuple(parts))
