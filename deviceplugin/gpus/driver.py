@@ -28,14 +28,14 @@ GONE: Final = frozenset(
 
 _SENTENCES: Final = {
     pynvml.NVML_ERROR_LIBRARY_NOT_FOUND: (
-        "libnvidia-ml.so.1 is not found: install NVIDIA's driver on this node, or give the agent's container its "
+        f"{names.NVML_LIBRARY} is not found: install NVIDIA's driver on this node, or give the agent's container its "
         f"libraries (its runtime class, or {names.LIBRARY_PATH})"
     ),
     pynvml.NVML_ERROR_DRIVER_NOT_LOADED: (
         "NVIDIA's driver is not loaded: load it into this node's kernel (modprobe nvidia), or wait for its installer"
     ),
     pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: (
-        "NVIDIA's driver in the kernel is of another version than libnvidia-ml.so.1: reboot the node, or load "
+        f"NVIDIA's driver in the kernel is of another version than {names.NVML_LIBRARY}: reboot the node, or load "
         "the kernel module that came with the library"
     ),
     pynvml.NVML_ERROR_NO_PERMISSION: (

@@ -15,7 +15,6 @@ from ..inject.cdi import READ_ONLY, Edits, merged
 PRELOAD: Final = "ld.so.preload"
 """The file beside the libraries that becomes /etc/ld.so.preload."""
 
-_CUDA, _NVML, _ = names.ISOLATION_LIBRARIES
 _READ_WRITE: Final = ("rw", "nosuid", "nodev", "noexec", "bind")
 _COMPAT_HOOK: Final = "enable-cuda-compat"
 
@@ -33,7 +32,7 @@ def held(edits: Edits, *, libraries: str, files: str) -> Edits:
         NotHeldError: the edits name no driver's library, or several.
     """
     mounts = [each for each in edits.get("mounts") or () if isinstance(each, Mapping)]
-    found = [each for each in mounts if _is(each, _CUDA)]
+    found = [each for each in mounts if _is(each, names.CUDA_LIBRARY)]
     if len(found) != 1:
         raise NotHeldError(_not_one(found))
     replaced = [new for each in mounts for new in _replaced(each, libraries)]
@@ -44,8 +43,8 @@ def held(edits: Edits, *, libraries: str, files: str) -> Edits:
 def _not_one(found: Iterable[Mount]) -> str:
     paths = ", ".join(str(each["containerPath"]) for each in found)
     if not paths:
-        return f"NVIDIA's CDI description of these cards mounts no {_CUDA}; run {names.DESCRIBE_CARDS}"
-    return f"NVIDIA's CDI description mounts several {_CUDA}: {paths}; leave that of 64 bits alone in it"
+        return f"NVIDIA's CDI description of these cards mounts no {names.CUDA_LIBRARY}; run {names.DESCRIBE_CARDS}"
+    return f"NVIDIA's CDI description mounts several {names.CUDA_LIBRARY}: {paths}; leave that of 64 bits alone in it"
 
 
 def _is(mount: Mount, library: str) -> bool:
@@ -54,7 +53,7 @@ def _is(mount: Mount, library: str) -> bool:
 
 
 def _replaced(mount: Mount, libraries: str) -> list[Mount]:
-    for library in (_CUDA, _NVML):
+    for library in (names.CUDA_LIBRARY, names.NVML_LIBRARY):
         if _is(mount, library):
             ours = {**mount, "hostPath": f"{libraries}/{library}", "options": READ_ONLY}
             return [ours, {**mount, "containerPath": f"{names.RUN_FOLDER}/driver/{library}"}]
