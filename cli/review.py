@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="manifests or folders of them; - for standard input",
     )
     what.add_argument("--cluster", action="store_true", help="what is stored: list what would be refused")
-    add_access_arguments(parser)
+    add_access_arguments(parser, impersonates=False)
     parser.add_argument("--state", type=Path, metavar="DIR", help="manifests of the cluster: nodes, ConfigMaps")
     parser.add_argument("--settings", type=Path, metavar="FILE", help="the installation's settings")
     parser.add_argument("--as", dest="user", default="", metavar="USER", help="judge as this user (default: a tenant)")

@@ -27,7 +27,8 @@ from halfcard.pod.reported_pod import ReportedPod
 from halfcard.problems import printable
 from kube.api.access import Access, AccessError
 from kube.api.calls import ApiCalls
-from kube.api.kubeconfig import from_kubeconfig, from_server
+from kube.api.impersonation import Impersonation
+from kube.api.kubeconfig import from_kubeconfigs, from_server
 from kube.api.list_watch import ApiError, Collection, Undecodable
 from kube.manifests.documents import Document, read_path, to_json
 from kube.manifests.gather import stored_pod
@@ -77,10 +78,17 @@ class ClusterState:
         return (*self.left_out, *self.state.inconsistencies())
 
 
-def add_access_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: the one that kubectl uses")
+def add_access_arguments(parser: argparse.ArgumentParser, *, impersonates: bool = True) -> None:
+    """Adds the options that name a cluster; `--as` only where it cannot be taken for another option of the command."""
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="default: those that kubectl uses")
     parser.add_argument("--context", metavar="NAME", help="of the kubeconfig (default: its current one)")
     parser.add_argument("--server", metavar="URL", help="instead of a kubeconfig: where `kubectl proxy` listens")
+    parser.set_defaults(as_user="", as_groups=None)
+    if impersonates:
+        parser.add_argument("--as", dest="as_user", metavar="USER", help="act as this user, as with kubectl")
+        parser.add_argument(
+            "--as-group", dest="as_groups", action="append", metavar="GROUP", help="and in this group; repeatable"
+        )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -155,11 +163,13 @@ def _add_document(cluster: ClusterState, document: Document) -> None:
 
 def find_access(arguments: argparse.Namespace) -> Access:
     """Reads the kubeconfig; raises AccessError if there is none."""
+    impersonation = Impersonation(arguments.as_user, groups=tuple(arguments.as_groups or ()))
     if arguments.server is not None:
-        return from_server(arguments.server)
+        return from_server(arguments.server, impersonation=impersonation)
     instead = ", or a dump with --state" if "state" in arguments else ""
-    file = arguments.kubeconfig or _as_kubectl_finds_it(os.environ.get(_KUBECONFIG, ""), instead)
-    return from_kubeconfig(file, arguments.context)
+    named = [arguments.kubeconfig] if arguments.kubeconfig else None
+    files = named or _as_kubectl_finds_them(os.environ.get(_KUBECONFIG, ""), instead)
+    return from_kubeconfigs(files, arguments.context, impersonation=impersonation)
 
 
 def default_namespace(arguments: argparse.Namespace) -> str:
@@ -168,18 +178,13 @@ def default_namespace(arguments: argparse.Namespace) -> str:
     return _DEFAULT_NAMESPACE if from_dump else find_access(arguments).namespace or _DEFAULT_NAMESPACE
 
 
-def _as_kubectl_finds_it(listed: str, instead: str) -> Path:
-    """Returns the only kubeconfig that exists: kubectl would merge several."""
+def _as_kubectl_finds_them(listed: str, instead: str) -> list[Path]:
+    """Returns the kubeconfigs that exist."""
     files = [Path(file) for file in listed.split(os.pathsep) if file] or [Path.home() / ".kube" / "config"]
     found = [file for file in dict.fromkeys(files) if file.exists()]
     if not found:
         raise AccessError(f"{', '.join(map(str, files))}: found no kubeconfig; name one with --kubeconfig{instead}")
-    if len(found) > 1:
-        raise AccessError(
-            f"{_KUBECONFIG} names {len(found)} files, {', '.join(map(str, found))}: kubectl merges them, Halfcard does"
-            " not; name one with --kubeconfig, or merge them with `kubectl config view --flatten > FILE`"
-        )
-    return found[0]
+    return found
 
 
 def ask(arguments: argparse.Namespace, question: Callable[[ApiCalls], Awaitable[T]]) -> T:

@@ -104,7 +104,7 @@ def _server(access: Access) -> tuple[datetime, str]:
     """
     connection = access.connect(_TIMEOUT_S)
     try:
-        connection.request("GET", f"{access.prefix}{names.VERSION_PATH}", headers=access.headers())
+        access.get(connection, names.VERSION_PATH, access.headers())
         answer = connection.getresponse()
         body, date = answer.read(), answer.headers["Date"]
         return parsedate_to_datetime(date) if date else datetime.now(UTC), observations.version_in(body)

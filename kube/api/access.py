@@ -9,12 +9,15 @@ import http.client
 import os
 import ssl
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from halfcard.exit_codes import UnusableInputError
+
+from .impersonation import Header
+from .server_connection import ServerConnection
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -33,6 +36,8 @@ class Access:
         token: reads the bearer token for one request; None or empty for none.
         forget_login: makes `token` and `tls` log in again after a request of that time was refused. None where they
             only read; else they may run a program and wait for the user.
+        more_headers: those of every request beside the token; a name may occur several times.
+        server_name: what the server's certificate must name; empty for the host.
         namespace: the one that commands are about if they name none; empty for none.
     """
 
@@ -42,17 +47,30 @@ class Access:
     tls: Callable[[], ssl.SSLContext] | None = None
     token: Callable[[], str] | None = None
     forget_login: Callable[[float], None] | None = None
+    more_headers: tuple[Header, ...] = ()
+    server_name: str = ""
     namespace: str = ""
 
     def connect(self, timeout_s: float) -> http.client.HTTPConnection:
         if self.tls is None:
             return http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
-        return http.client.HTTPSConnection(self.host, self.port, timeout=timeout_s, context=self.tls())
+        return ServerConnection(self.host, self.port, timeout_s, tls=self.tls(), server_name=self.certified_name)
 
-    def headers(self) -> dict[str, str]:
-        accepted = {"Accept": "application/json", "User-Agent": "halfcard"}
+    @property
+    def certified_name(self) -> str:
+        return self.server_name or self.host
+
+    def headers(self) -> list[Header]:
         token = self.token() if self.token else ""
-        return {**accepted, "Authorization": f"Bearer {token}"} if token else accepted
+        credentials = [("Authorization", f"Bearer {token}")] if token else []
+        return [("Accept", "application/json"), ("User-Agent", "halfcard"), *credentials, *self.more_headers]
+
+    def get(self, connection: http.client.HTTPConnection, path: str, headers: Iterable[Header]) -> None:
+        """Sends a request; http.client's own method cannot repeat a header."""
+        connection.putrequest("GET", f"{self.prefix}{path}")
+        for name, value in headers:
+            connection.putheader(name, value)
+        connection.endheaders()
 
     def logs_in_again(self, status: int, asked_at: float) -> bool:
         """Returns whether a request, sent at that monotonic time, is to be repeated with a new login."""

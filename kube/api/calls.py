@@ -15,6 +15,7 @@ from typing import Final
 from halfcard.exit_codes import UnreadableError
 
 from .access import Access, AccessError
+from .impersonation import Header
 from .kept_connection import Answer, KeptConnection, encoded_request, open_connection
 
 __all__ = ["Answer", "ApiCalls", "NoAnswerError", "NotSentError"]
@@ -92,7 +93,7 @@ class ApiCalls:
         try:
             headers = await self._log_in()
             async with asyncio.timeout(timeout_s), self._turns:
-                request = encoded_request(self._access, call, {**headers, **self._headers}, body, content_type)
+                request = encoded_request(self._access, call, [*headers, *self._headers.items()], body, content_type)
                 return await self._send(request, once=not call.startswith("GET "))
         except (NotSentError, AccessError) as error:
             raise NotSentError(f"{call} was not sent: {error}") from None
@@ -101,7 +102,7 @@ class ApiCalls:
         except OSError as error:
             raise NoAnswerError(f"no answer to {call}: {error}") from None
 
-    async def _log_in(self) -> dict[str, str]:
+    async def _log_in(self) -> list[Header]:
         """Returns the headers of the credentials, without a time limit where a login may wait for the user."""
         read = self._access.headers
         return read() if self._access.forget_login is None else await asyncio.to_thread(read)

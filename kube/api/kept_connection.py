@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Final, NamedTuple, cast
 
 import httptools
 import msgspec
 
 from .access import Access
+from .impersonation import Header
 
 _CLOSED: Final = "the API server closed the connection before it answered"
 
@@ -110,17 +111,23 @@ async def open_connection(access: Access) -> KeptConnection:
     """Raises OSError or AccessError if there is no connection."""
     loop = asyncio.get_running_loop()
     tls = None if access.tls is None else await asyncio.to_thread(access.tls)
-    _, connection = await loop.create_connection(lambda: KeptConnection(loop.time()), access.host, access.port, ssl=tls)
+    _, connection = await loop.create_connection(
+        lambda: KeptConnection(loop.time()),
+        access.host,
+        access.port,
+        ssl=tls,
+        server_hostname=access.certified_name if tls else None,
+    )
     return connection
 
 
-def encoded_request(access: Access, call: str, headers: Mapping[str, str], body: bytes, content_type: str) -> bytes:
+def encoded_request(access: Access, call: str, headers: Iterable[Header], body: bytes, content_type: str) -> bytes:
     method, path = call.split(" ", 1)
     host = f"[{access.host}]" if ":" in access.host else access.host
     lines = [
         f"{method} {access.prefix}{path} HTTP/1.1",
         f"Host: {host}:{access.port}",
-        *(f"{name}: {value}" for name, value in headers.items()),
+        *(f"{name}: {value}" for name, value in headers),
     ]
     if body:
         lines.append(f"Content-Type: {content_type}")

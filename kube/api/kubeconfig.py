@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from .access import Access, AccessError, tls_context
 from .environment_proxy import environment_proxy
-from .kubeconfig_files import Kubeconfig, KubeconfigEntry, read_kubeconfig
-from .kubeconfig_user import KubeconfigUser, read_user
+from .impersonation import Header, Impersonation
+from .kubeconfig_files import Kubeconfig, KubeconfigEntry, read_kubeconfigs
+from .kubeconfig_user import KubeconfigUser, acting_as, password_header, read_user
 
+_NOBODY: Final = Impersonation()
 _DEFAULT_PORT: Final = {"https": 443, "http": 80}
 
 
-def from_server(url: str) -> Access:
+def from_server(url: str, *, impersonation: Impersonation = _NOBODY) -> Access:
     """Returns the access to `kubectl proxy`, which adds the credentials.
 
     Raises:
@@ -29,23 +33,46 @@ def from_server(url: str) -> Access:
     server = urlsplit(url)
     if server.scheme != "http" or not server.hostname:
         raise AccessError(f'--server: got "{url}"; it is the address of `kubectl proxy`, such as http://127.0.0.1:8001')
-    return Access(server.hostname, server.port or _DEFAULT_PORT["http"], prefix=server.path.rstrip("/"))
+    return Access(
+        server.hostname,
+        server.port or _DEFAULT_PORT["http"],
+        prefix=server.path.rstrip("/"),
+        more_headers=_asked_headers(impersonation),
+    )
+
+
+def _asked_headers(impersonation: Impersonation) -> tuple[Header, ...]:
+    try:
+        return impersonation.headers()
+    except ValueError as error:
+        raise AccessError(f"--as: {error}") from None
 
 
 def from_kubeconfig(path: Path, context: str | None = None) -> Access:
+    """Like `from_kubeconfigs`, for one file."""
+    return from_kubeconfigs([path], context)
+
+
+def from_kubeconfigs(
+    files: Sequence[Path], context: str | None = None, *, impersonation: Impersonation = _NOBODY
+) -> Access:
     """Reads the access that kubectl would use for a context, or for the current one.
 
     Raises:
-        AccessError: the file has no such access, or a kind that is not supported.
+        AccessError: the files have no such access, or a kind that is not supported.
     """
-    config = read_kubeconfig(path, context)
+    config = read_kubeconfigs(files, context)
     chosen = config.chosen()
     cluster = config.entry("clusters", chosen.fields.get("cluster"))
     user = read_user(config.entry("users", chosen.fields.get("user")), cluster)
-    return _access(config, cluster, user, chosen.text("namespace"))
+    return replace(
+        _access(config, cluster, user),
+        more_headers=(*password_header(user.entry), *acting_as(user.entry, impersonation)),
+        namespace=chosen.text("namespace"),
+    )
 
 
-def _access(config: Kubeconfig, cluster: KubeconfigEntry, user: KubeconfigUser, namespace: str) -> Access:
+def _access(config: Kubeconfig, cluster: KubeconfigEntry, user: KubeconfigUser) -> Access:
     server = urlsplit(cluster.text("server"))
     if server.scheme not in _DEFAULT_PORT or not server.hostname:
         raise cluster.error(f'got server "{cluster.text("server")}"; it is a URL such as https://HOST:6443')
@@ -59,7 +86,7 @@ def _access(config: Kubeconfig, cluster: KubeconfigEntry, user: KubeconfigUser, 
         tls=(lambda: _tls(cluster, user)) if server.scheme == "https" else None,
         token=user.token,
         forget_login=user.login.forget if user.login else None,
-        namespace=namespace,
+        server_name=cluster.text("tls-server-name"),
     )
 
 

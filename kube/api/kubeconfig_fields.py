@@ -13,40 +13,26 @@ _UNDERSTOOD: Final[Mapping[str, frozenset[str]]] = {
     "clusters": frozenset(
         {
             *("server", "certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify"),
-            *("disable-compression", "extensions"),
+            *("tls-server-name", "disable-compression", "extensions"),
         }
     ),
     "users": frozenset(
         {
             *("token", "tokenFile", "client-certificate", "client-certificate-data"),
-            *("client-key", "client-key-data", "exec", "extensions"),
+            *("client-key", "client-key-data", "username", "password", "exec", "extensions"),
+            *("as", "as-uid", "as-groups", "as-user-extra"),
         }
     ),
 }
 
 REMOVED: Final = "auth-provider"
 
-_IMPERSONATES: Final = "kubectl acts as another user"
-_REASONS: Final[Mapping[str, Mapping[str, str]]] = {
-    "contexts": {},
-    "clusters": {
-        "proxy-url": "kubectl reaches the server through a proxy",
-        "tls-server-name": "kubectl expects another name in the server's certificate",
-    },
-    "users": {
-        "as": _IMPERSONATES,
-        "as-uid": _IMPERSONATES,
-        "as-groups": _IMPERSONATES,
-        "as-user-extra": _IMPERSONATES,
-        "username": "kubectl logs in with a password",
-        "password": "kubectl logs in with a password",
-    },
-}
+_REASONS: Final[Mapping[str, str]] = {"proxy-url": "kubectl reaches the server through a proxy"}
 
 
 def refused_field(section: str, entry: Mapping[str, Any]) -> str | None:
     """Names a field that this command does not understand, and what kubectl does with it; None where all are."""
     for field, value in entry.items():
         if value not in (None, "", [], {}) and field not in _UNDERSTOOD[section]:
-            return f"{field} ({_REASONS[section].get(field, 'a field that this version does not know')})"
+            return f"{field} ({_REASONS.get(field, 'a field that this version does not know')})"
     return None

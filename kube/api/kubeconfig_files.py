@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -56,47 +56,56 @@ class KubeconfigEntry:
 
 @dataclass(frozen=True, slots=True)
 class Kubeconfig:
-    """A kubeconfig, and the context that is wanted instead of its own."""
+    """Files and their contents, merged as kubectl merges them: the first that has a name is the one that counts."""
 
-    file: Path
-    content: Mapping[str, Any]
+    contents: Sequence[tuple[Path, Mapping[str, Any]]]
     asked_context: str | None
 
     def chosen(self) -> KubeconfigEntry:
-        return self.entry("contexts", self.asked_context or str(self.content.get("current-context") or ""))
+        current = (str(content.get("current-context") or "") for _, content in self.contents)
+        return self.entry("contexts", self.asked_context or next(filter(None, current), ""))
 
     def entry(self, section: str, name: object) -> KubeconfigEntry:
-        items = [item for item in self.content.get(section) or () if isinstance(item, dict)]
-        for item in items:
+        items = [*self._items(section)]
+        for file, item in items:
             if item.get("name") == name:
                 found = item.get(section.removesuffix("s"))
-                return self._understood(section, name, found if isinstance(found, dict) else {})
-        known = ", ".join(str(item.get("name")) for item in items) or "an empty list"
-        raise AccessError(f'{self.file}: {section} has no "{name}", only {known}; add it, or choose another context')
+                title = f'{section.removesuffix("s")} "{name}"'
+                return self._understood(section, KubeconfigEntry(file, title, found if isinstance(found, dict) else {}))
+        files = ", ".join(str(file) for file, _ in self.contents)
+        known = ", ".join(dict.fromkeys(str(item.get("name")) for _, item in items)) or "an empty list"
+        raise AccessError(f'{files}: {section} has no "{name}", only {known}; add it, or choose another context')
 
-    def _understood(self, section: str, name: object, fields: Mapping[str, Any]) -> KubeconfigEntry:
-        entry = KubeconfigEntry(self.file, f'{section.removesuffix("s")} "{name}"', fields)
-        if fields.get(REMOVED):
+    def _items(self, section: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+        for file, content in self.contents:
+            yield from ((file, item) for item in content.get(section) or () if isinstance(item, dict))
+
+    def _understood(self, section: str, entry: KubeconfigEntry) -> KubeconfigEntry:
+        if entry.fields.get(REMOVED):
             raise entry.error(
                 f"{REMOVED} was removed from kubectl 1.26; write the kubeconfig again with the command of your cloud or"
                 " identity provider, which writes exec today"
             )
-        if field := refused_field(section, fields):
+        if field := refused_field(section, entry.fields):
             raise self.only_kubectl(entry, f"has the field {field}, which Halfcard cannot do;")
         return entry
 
     def only_kubectl(self, entry: KubeconfigEntry, why: str) -> AccessError:
         context = f" --context={shlex.quote(self.asked_context)}" if self.asked_context else ""
-        way_out = _WAY_OUT.format(file=f" --kubeconfig={shlex.quote(str(self.file))}", context=context)
-        return entry.error(f"{why} {way_out}")
+        file = f" --kubeconfig={shlex.quote(str(entry.file))}" if len(self.contents) == 1 else ""
+        return entry.error(f"{why} {_WAY_OUT.format(file=file, context=context)}")
 
 
-def read_kubeconfig(file: Path, context: str | None) -> Kubeconfig:
-    """Raises AccessError if the file is no kubeconfig."""
+def read_kubeconfigs(files: Sequence[Path], context: str | None) -> Kubeconfig:
+    """Raises AccessError if a file is no kubeconfig."""
+    return Kubeconfig([(file, _content(file)) for file in files], context)
+
+
+def _content(file: Path) -> Mapping[str, Any]:
     try:
         content = next((parsed.value for parsed in parse_yaml(read_text(file), str(file))), None)
     except ManifestError as error:
         raise AccessError(str(error)) from None
     if not isinstance(content, dict):
         raise AccessError(f"{file}: is no kubeconfig; name another file")
-    return Kubeconfig(file, content, context)
+    return content

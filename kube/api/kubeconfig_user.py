@@ -14,9 +14,10 @@ import msgspec
 from .access import load_pair, read_text
 from .exec_login import ExecLogin, login_with
 from .exec_program import ExecProgram, cluster_info, read_program
+from .impersonation import Header, Impersonation, read_impersonation
 from .kubeconfig_files import KubeconfigEntry
 
-_LOGINS: Final = ({"token", "tokenFile"}, {"exec"})
+_LOGINS: Final = (("token", "tokenFile"), ("username", "password"), ("exec",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,24 @@ class KubeconfigUser:
 
 def read_user(user: KubeconfigEntry, cluster: KubeconfigEntry) -> KubeconfigUser:
     """Raises AccessError for credentials that contradict each other."""
-    found = [sorted(name for name in names if user.fields.get(name)) for names in _LOGINS]
+    found = [[name for name in names if user.text(name)] for names in _LOGINS]
     if len(several := [names[0] for names in found if names]) > 1:
         raise user.error(f"there are {' and '.join(several)}, which exclude each other; remove all but one")
     login = _exec_login(user, cluster) if user.fields.get("exec") else None
     return KubeconfigUser(user, login.token if login else _token(user), login)
+
+
+def password_header(user: KubeconfigEntry) -> tuple[Header, ...]:
+    pair = f"{user.text('username')}:{user.text('password')}"
+    return () if pair == ":" else (("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"),)
+
+
+def acting_as(user: KubeconfigEntry, asked: Impersonation) -> tuple[Header, ...]:
+    """Returns the headers of the user as whom the commands act; the options come before the file."""
+    try:
+        return asked.over(read_impersonation(user.fields)).headers()
+    except ValueError as error:
+        raise user.error(f"cannot act as another user: {error}") from None
 
 
 def _token(user: KubeconfigEntry) -> Callable[[], str] | None:

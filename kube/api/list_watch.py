@@ -206,9 +206,7 @@ class Collection(Generic[T]):
         connection.connect()
         if self._abandoned:  # checked when the socket exists: from now on `abandon` finds it
             raise ConnectionAbortedError("abandoned")
-        connection.request(
-            "GET", f"{self._access.prefix}{self._path}?{urlencode(query | self._chosen)}", headers=headers
-        )
+        self._access.get(connection, f"{self._path}?{urlencode(query | self._chosen)}", headers)
         return connection.getresponse()
 
     def _close(self) -> None:

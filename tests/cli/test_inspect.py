@@ -271,14 +271,22 @@ def test_a_cluster_is_read_page_by_page_as_its_kubeconfig_says(
     assert "Warning: pod ns/odd is left out" in said.err
 
 
-def test_several_kubeconfigs_are_refused_because_kubectl_would_merge_them(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    for file in (one, other):
-        file.write_text("{}")
-    done = halfcard("inspect", environment={"KUBECONFIG": f"{one}:{other}"})
-    assert done.code == 2
-    assert f"KUBECONFIG names 2 files, {one}, {other}" in done.err
-    assert "--kubeconfig" in done.err and "kubectl config view --flatten" in done.err
+def test_several_kubeconfigs_are_merged_as_kubectl_merges_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    other.write_text('{"clusters": [{"name": "d", "cluster": {}}]}')
+    with kubeconfig_of(tmp_path, {"/api/v1/nodes": [], "/api/v1/pods": []}) as file:
+        monkeypatch.setenv("KUBECONFIG", f"{other}:{tmp_path}/none:{file}")
+        assert main(["inspect", "-o", "json"]) == 0
+    assert "nodes" in capsys.readouterr().out
+
+
+def test_a_group_without_a_user_to_act_as_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with kubeconfig_of(tmp_path, {}) as file:
+        assert main(["inspect", "--kubeconfig", str(file), "--as-group", "g"]) == 2
+        assert main(["inspect", "--server", "http://127.0.0.1:1", "--as-group", "g"]) == 2
+    assert capsys.readouterr().err.count("need a user to act as; add --as") == 2
 
 
 @pytest.mark.parametrize(

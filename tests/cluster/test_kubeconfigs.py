@@ -1,4 +1,4 @@
-"""Commands at a real API server: a program that logs in; `as:`, and `kubectl proxy` as the way out."""
+"""Commands at a real API server: a program that logs in, other users, several files, and `kubectl proxy`."""
 
 from __future__ import annotations
 
@@ -50,14 +50,27 @@ def proxy(impersonating: Path) -> Iterator[str]:
         process.kill()
 
 
-@pytest.mark.parametrize("command", ["inspect", "doctor", "certs rotate"])
-def test_a_command_never_acts_as_the_administrator_where_kubectl_would_not(
-    impersonating: Path, command: str, capsys: pytest.CaptureFixture[str]
+def test_a_command_acts_as_the_user_that_kubectl_acts_as(
+    cluster: Cluster, impersonating: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*command.split(), "--kubeconfig", str(impersonating)]) == 2
-    said = capsys.readouterr()
-    assert "has the field as (kubectl acts as another user)" in said.err and "kubectl proxy" in said.err
-    assert said.out == ""
+    assert main(["inspect", "--kubeconfig", str(impersonating)]) == 2
+    assert f'User "{TENANT}" cannot list' in capsys.readouterr().err.replace("\\", "")
+    admin = ["inspect", "--kubeconfig", str(cluster.admin.kubeconfig), "--as", "somebody"]
+    assert main(admin) == 2
+    assert 'User "somebody" cannot list' in capsys.readouterr().err.replace("\\", "")
+    assert main([*admin, "--as-group", "others", "--as-group", "system:masters", "-o", "json"]) == 0
+
+
+def test_two_files_are_one_kubeconfig(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = yaml.safe_load(cluster.admin.kubeconfig.read_text())
+    for name in ("users", "clusters"):
+        (tmp_path / name).write_text(json.dumps({name: config.pop(name)}))
+    (tmp_path / "contexts").write_text(json.dumps(config))
+    monkeypatch.setenv("KUBECONFIG", ":".join(str(tmp_path / name) for name in ("users", "clusters", "contexts")))
+    assert main(["inspect", "-o", "json"]) == 0
+    assert "nodes" in json.loads(capsys.readouterr().out)
 
 
 def test_a_command_through_kubectl_proxy_acts_as_kubectl_does(

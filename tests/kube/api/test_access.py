@@ -10,7 +10,8 @@ import pytest
 
 from devcluster.control_plane.pki import ClusterAuthority
 from kube.api.access import AccessError, from_service_account
-from kube.api.kubeconfig import from_kubeconfig, from_server
+from kube.api.impersonation import Impersonation
+from kube.api.kubeconfig import from_kubeconfig, from_kubeconfigs, from_server
 
 
 @pytest.fixture
@@ -63,14 +64,14 @@ def test_a_token_file_is_read_for_every_call(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("one\n")
     access = from_kubeconfig(kubeconfig(tmp_path, {"server": "http://127.0.0.1:8001"}, {"tokenFile": "token"}))
     assert access.tls is None
-    assert access.headers()["Authorization"] == "Bearer one"
+    assert dict(access.headers())["Authorization"] == "Bearer one"
     (tmp_path / "token").write_text("two\n")
-    assert access.headers()["Authorization"] == "Bearer two"
+    assert dict(access.headers())["Authorization"] == "Bearer two"
 
 
 def test_a_user_without_credentials_sends_no_token(tmp_path: Path) -> None:
     access = from_kubeconfig(kubeconfig(tmp_path, {"server": "http://127.0.0.1:8001"}, {}))
-    assert "Authorization" not in access.headers()
+    assert "Authorization" not in dict(access.headers())
 
 
 def test_a_server_is_unverified_only_if_the_kubeconfig_says_so(tmp_path: Path) -> None:
@@ -94,6 +95,10 @@ UNUSABLE: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"auth-provider": {"name": "oidc"}},
         'user "me": auth-provider was removed from kubectl 1.26; write',
     ),
+    "a token and a password": (SERVER, {"token": "t", "password": "p"}, "token and password, which exclude"),
+    "groups without a user": (SERVER, {"as-groups": ["g"]}, "cannot act as another user: groups, .* add --as"),
+    "a group that is no text": (SERVER, {"as": "u", "as-groups": [7]}, "as another user: Expected `str`"),
+    "a user of two lines": (SERVER, {"as": "u\r\nX: y"}, "no line breaks"),
     "two logins": (SERVER, {"token": "t", "exec": {"command": "x"}}, "token and exec, which exclude each other"),
     "a program of an unknown version": (SERVER, {"exec": {"apiVersion": "v9"}}, "exec cannot be used: .*apiVersion"),
     "an authority that is not there": (SERVER | {"certificate-authority": "gone"}, {}, "gone: cannot be read"),
@@ -111,14 +116,7 @@ def test_a_kubeconfig_that_cannot_be_used_says_why(
 
 
 KUBECTL_ONLY: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "as (kubectl acts as another user": ({}, {"as": "tenant", "token": "t"}),
-    "as-uid (kubectl acts as another user": ({}, {"as-uid": "7", "token": "t"}),
-    "as-groups (kubectl acts as another user": ({}, {"as-groups": ["tenants"], "token": "t"}),
-    "as-user-extra (kubectl acts as another user": ({}, {"as-user-extra": {"scopes": ["view"]}, "token": "t"}),
-    "username (kubectl logs in with a password": ({}, {"username": "me", "password": "secret"}),
-    "password (kubectl logs in with a password": ({}, {"password": "secret"}),
     "proxy-url (kubectl reaches": ({"proxy-url": "socks5://127.0.0.1:1080"}, {}),
-    "tls-server-name (kubectl expects": ({"tls-server-name": "api"}, {}),
     "shape (a field that this version does not know": ({"shape": "round"}, {}),
 }
 
@@ -134,6 +132,67 @@ def test_what_only_kubectl_understands_is_refused_with_a_way_out(
     assert str(refused.value).startswith(f"{path}: {entry}: has the field {request.node.callspec.id}")
     assert f"`kubectl proxy --port=8001 --kubeconfig={path} --context=here`" in str(refused.value)
     assert "secret" not in str(refused.value)
+
+
+def test_a_password_is_sent_as_kubectl_sends_it(tmp_path: Path) -> None:
+    access = from_kubeconfig(kubeconfig(tmp_path, SERVER, {"username": "me", "password": "p:w"}))
+    assert dict(access.headers())["Authorization"] == "Basic " + base64.b64encode(b"me:p:w").decode()
+
+
+ACTING: dict[str, tuple[dict[str, Any], Impersonation, list[tuple[str, str]]]] = {
+    "nobody else": ({}, Impersonation(), []),
+    "the file's user": (
+        {"as": "u", "as-uid": "7", "as-groups": ["a", "b"], "as-user-extra": {"example.com/scopes": ["x", "y"]}},
+        Impersonation(),
+        [
+            ("Impersonate-User", "u"),
+            ("Impersonate-Uid", "7"),
+            ("Impersonate-Group", "a"),
+            ("Impersonate-Group", "b"),
+            ("Impersonate-Extra-example.com%2Fscopes", "x"),
+            ("Impersonate-Extra-example.com%2Fscopes", "y"),
+        ],
+    ),
+    "the options' user instead": (
+        {"as": "u", "as-groups": ["a"]},
+        Impersonation("v", groups=("c",)),
+        [("Impersonate-User", "v"), ("Impersonate-Group", "c")],
+    ),
+    "the options' group with the file's user": (
+        {"as": "u"},
+        Impersonation(groups=("c",)),
+        [("Impersonate-User", "u"), ("Impersonate-Group", "c")],
+    ),
+    "a name beyond ASCII, sent as UTF-8": ({"as": "ü"}, Impersonation(), [("Impersonate-User", "Ã¼")]),
+}
+
+
+@pytest.mark.parametrize(("user", "asked", "headers"), ACTING.values(), ids=ACTING.keys())
+def test_requests_act_as_the_user_that_kubectl_acts_as(
+    tmp_path: Path, user: dict[str, Any], asked: Impersonation, headers: list[tuple[str, str]]
+) -> None:
+    access = from_kubeconfigs([kubeconfig(tmp_path, SERVER, user)], impersonation=asked)
+    assert access.headers()[2:] == headers
+
+
+def test_the_first_of_several_files_counts_and_paths_are_beside_their_file(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for folder in (one, two):
+        folder.mkdir()
+        (folder / "token").write_text(f"of {folder.name}")
+    users = [{"name": "you", "user": {"token": "t"}}]
+    content = {"users": users, "contexts": [{"name": "there", "context": {"cluster": "c", "user": "you"}}]}
+    (one / "config").write_text(json.dumps(content))
+    files = [one / "config", kubeconfig(two, SERVER, {"tokenFile": "token"})]
+    assert dict(from_kubeconfigs(files).headers())["Authorization"] == "Bearer of two"
+    assert dict(from_kubeconfigs(files, "there").headers())["Authorization"] == "Bearer t"
+    with pytest.raises(AccessError, match=r'one/config, .*two/config: contexts has no "x", only there, here;'):
+        from_kubeconfigs(files, "x")
+
+
+def test_a_server_may_have_another_name_in_its_certificate(tmp_path: Path) -> None:
+    access = from_kubeconfig(kubeconfig(tmp_path, SERVER | {"tls-server-name": "api"}, {}))
+    assert (access.host, access.certified_name) == ("10.0.0.1", "api")
 
 
 def test_empty_fields_are_not_there(tmp_path: Path) -> None:
@@ -218,7 +277,7 @@ def test_a_pod_uses_its_service_account(tmp_path: Path, authority: ClusterAuthor
     (tmp_path / "token").write_text("one")
     access = from_service_account(tmp_path, ENVIRON)
     assert (access.host, access.port) == ("10.96.0.1", 443)
-    assert access.headers()["Authorization"] == "Bearer one"
+    assert dict(access.headers())["Authorization"] == "Bearer one"
     assert access.tls is not None
     assert len(access.tls().get_ca_certs()) == 1
 

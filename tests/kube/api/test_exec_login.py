@@ -37,7 +37,7 @@ def access(folder: Path, server: str = "http://127.0.0.1:8001", command: str = "
 
 
 def token(access: Access) -> str:
-    return access.headers()["Authorization"]
+    return dict(access.headers())["Authorization"]
 
 
 def test_a_program_beside_the_kubeconfig_runs_once_for_all_connections(tmp_path: Path, plugin: Plugin) -> None:
@@ -82,7 +82,7 @@ def test_a_program_may_return_a_certificate(tmp_path: Path, plugin: Plugin) -> N
     pair = ClusterAuthority(tmp_path / "pki").client("me", name="me", groups=[])
     plugin.prints({"clientCertificateData": pair.certificate.read_text(), "clientKeyData": pair.key.read_text()})
     reached = access(tmp_path, "https://127.0.0.1:6443")
-    assert "Authorization" not in reached.headers()
+    assert "Authorization" not in dict(reached.headers())
     assert reached.tls is not None
     assert isinstance(reached.tls(), ssl.SSLContext)
     assert plugin.runs() == 1
