@@ -8,6 +8,7 @@ from admission.policy import AdmissionPolicy, PlacementDefaults
 from admission.policy_settings import policy_of
 from halfcard import names
 from halfcard.dialects import ALL
+from halfcard.isolation.mode import IsolationMode
 from halfcard.pod.spec import Toleration
 from halfcard.problems import Severity
 from halfcard.quota.derived_resources import DerivedSettings
@@ -215,3 +216,23 @@ def test_all_mistakes_are_reported_at_once() -> None:
 def test_settings_that_are_no_mapping_are_refused(raw: Any) -> None:
     with pytest.raises(SettingsError):
         read_settings(raw)
+
+
+@pytest.mark.parametrize(
+    ("written", "mode"),
+    [
+        ("off", IsolationMode.OFF),
+        (False, IsolationMode.OFF),
+        ("warn", IsolationMode.WARN),
+        ("enforce", IsolationMode.ENFORCE),
+    ],
+    ids=["off", "off without quotes, which YAML reads as false", "warn", "enforce"],
+)
+def test_isolation_is_one_of_three_modes(written: object, mode: IsolationMode) -> None:
+    assert read_settings({"isolation": written}).isolation is mode
+
+
+@pytest.mark.parametrize("written", ["on", True, None, ""])
+def test_another_isolation_is_a_mistake(written: object) -> None:
+    with pytest.raises(SettingsError, match="isolation"):
+        read_settings({"isolation": written})
