@@ -248,8 +248,8 @@ DEVICE_CLASS = Rule(
     _DENY,
     "GPUs are requested by resources that quotas count, not by Dynamic Resource Allocation",
     f"Neither {names.GPU_QUOTA}s nor Halfcard's scheduler count devices that a ResourceClaim or an extended resource of"
-    " a device class brings. The setting `gpu_device_classes` names the classes. Where DRA is wanted, switch the rule"
-    " off, and limit it by the ResourceQuota key `<class>.deviceclass.resource.k8s.io/devices`.",
+    " a device class brings. The setting `gpu_device_classes` names the classes. Where DRA is wanted, let the rule"
+    " warn, and limit it by the ResourceQuota key `<class>.deviceclass.resource.k8s.io/devices`.",
 )
 OWNED = Rule(
     "HC020",

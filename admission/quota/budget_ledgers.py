@@ -23,6 +23,7 @@ from kube.quota.budget_source import BudgetSource
 
 from ..policy import AdmissionPolicy
 from .reachable_nodes import ReachableNodes
+from .uncounted_devices import uncounted_devices
 
 
 class ReservationRequest(NamedTuple):
@@ -80,6 +81,12 @@ class BudgetLedgers:
             )
             for budget in self._source.of(namespace)
         ]
+
+    def uncounted_devices(self, pod: Pod, namespace: str) -> tuple[Budget, str] | None:
+        """Returns the first budget with limits, and where the pod asks for GPUs that no budget counts."""
+        field = uncounted_devices(pod, self._policy)
+        budget = next((each for each in self._source.of(namespace) if self.maximum(each)), None) if field else None
+        return None if budget is None else (budget, field)
 
     def maximum(self, budget: Budget) -> Amounts:
         """Returns the most that the budget can ever allow, with all that it may borrow."""

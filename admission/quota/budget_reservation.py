@@ -13,7 +13,7 @@ from math import ceil
 from typing import Final
 
 from halfcard.problems import MAX_MESSAGE_BYTES, clipped
-from halfcard.quota.budget_messages import contended, exceeded, uncountable
+from halfcard.quota.budget_messages import contended, exceeded, uncountable, uncounted_devices
 from halfcard.quota.ledger import (
     Amounts,
     Busy,
@@ -53,7 +53,7 @@ class BudgetReservation:
             return verdict
         meta = write.stored.meta
         requests = self._ledgers.requests_for(write.pod, write.namespace, meta.title)
-        never = _uncountable(requests)
+        never = self._uncounted_devices(write) or _uncountable(requests)
         if write.pod.waits_for_quota:
             return verdict._replace(no_room=never or self._never_fits(requests))
         if write.request.dry_run:
@@ -64,6 +64,13 @@ class BudgetReservation:
         if why is not None and why.budget is not None:
             self._refused(why.budget, write.namespace, meta, why.message)
         return verdict._replace(no_room=why)
+
+    def _uncounted_devices(self, write: PodCreate) -> NoRoom | None:
+        found = self._ledgers.uncounted_devices(write.pod, write.namespace)
+        if found is None:
+            return None
+        budget, field = found
+        return NoRoom(clipped(uncounted_devices(budget.title, field), MAX_MESSAGE_BYTES), budget=budget)
 
     def _never_fits(self, requests: Sequence[ReservationRequest]) -> NoRoom | None:
         """Refuses a gated pod that can never fit; otherwise nothing is reserved while it waits."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from .. import names
 from ..claims import CARDS, CORES, MEMORY, SHARES, WHOLE_CARD
 from ..problems import MAX_MESSAGE_BYTES, clipped, printable
 from .amount_key import AmountKey
 from .ledger import Shortage
 
 _KEY_CHARS: Final = 100
+_FIELD_CHARS: Final = 400
 _MIB_OF_GIB: Final = 1024
 
 
@@ -34,6 +36,15 @@ def contended(title: str, shortages: Iterable[Shortage], retry_s: int) -> str:
 def uncountable(title: str, what: str) -> str:
     """Explains why a budget refuses a pod whose use of a limited amount is unknown."""
     return f"quota {title} limits {what}, and this pod's depends on its card; request {_KNOWN[what]}, or whole cards"
+
+
+def uncounted_devices(title: str, field: str) -> str:
+    """Explains why a budget refuses a pod that may get GPUs by Dynamic Resource Allocation."""
+    return (
+        f"quota {title} cannot count devices of Dynamic Resource Allocation ({printable(field, _FIELD_CHARS)});"
+        f" request whole cards by {names.NVIDIA_GPU}, which nodes of a driver have too, or use a namespace without"
+        " a GpuQuota"
+    )
 
 
 _KNOWN: Final[Mapping[str, str]] = {CORES: "cores, not slices", MEMORY: "an amount of memory"}

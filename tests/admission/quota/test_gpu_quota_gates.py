@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 import pytest
 
 from admission.gates import Gate
+from admission.policy import AdmissionPolicy
 from admission.quota.budget_ledgers import BudgetLedgers
 from admission.quota.budget_reservation import BudgetReservation
 from admission.quota.refusal_events import RefusingQuota
@@ -21,6 +22,7 @@ from admission.writes import decode_write
 from halfcard import names
 from halfcard.cluster_view import NOTHING_KNOWN
 from halfcard.pod.spec import PodMetadata
+from halfcard.problems import DEVICE_CLASS, Severity
 from halfcard.quota.budgets import Budget
 from halfcard.quota.ledger import Amounts, Ledger, StoredPods, commit, pod_uid, sum_of
 from kube.api.access import Access
@@ -43,21 +45,28 @@ class Budgets:
     """One budget in the namespace team."""
 
     ready: bool = True
+    is_suspended: bool = False
 
     def of(self, namespace: str) -> Sequence[Budget]:
         return [BUDGET] if namespace == "team" else []
 
     def reach(self, budget: Budget) -> Amounts:
-        return budget.hard
+        return {} if self.is_suspended else budget.hard
 
 
 @dataclass
 class Site:
     server: LedgerServer
     budgets: Budgets
+    calls: ApiCalls
     ledgers: BudgetLedgers
     patience_s: float = 10.0
     reported: list[str] = field(default_factory=list)
+
+    def with_severity(self, severity: Severity) -> Site:
+        """The same where HC017 has another severity."""
+        policy = replace(POLICY, severities={DEVICE_CLASS.code: severity})
+        return replace(self, ledgers=ledgers_of(self.server, self.budgets, self.calls, policy))
 
     async def reserve(self, obj: Json, **more: Any) -> str:
         """Returns the message of the refusal; empty where the pod is admitted."""
@@ -88,11 +97,15 @@ async def site() -> AsyncIterator[Site]:
     with serving_ledgers() as server:
         server.put(BUDGET.ledger, commit(Ledger(BUDGET.hard, quota_uid=BUDGET.uid), 0, StoredPods({}, {})))
         calls, budgets = ApiCalls(Access("127.0.0.1", server.port)), Budgets()
-        store = LedgerStore(calls, names.NAMESPACE)
-        ledgers = BudgetLedgers(cast("BudgetSource", budgets), store, POLICY, lambda: NOTHING_KNOWN)
-        ledgers.update(BUDGET.ledger, server.seen(BUDGET.ledger))
-        yield Site(server, budgets, ledgers)
+        yield Site(server, budgets, calls, ledgers_of(server, budgets, calls, POLICY))
         calls.close()
+
+
+def ledgers_of(server: LedgerServer, budgets: Budgets, calls: ApiCalls, policy: AdmissionPolicy) -> BudgetLedgers:
+    store = LedgerStore(calls, names.NAMESPACE)
+    ledgers = BudgetLedgers(cast("BudgetSource", budgets), store, policy, lambda: NOTHING_KNOWN)
+    ledgers.update(BUDGET.ledger, server.seen(BUDGET.ledger))
+    return ledgers
 
 
 def named(obj: Json, uid: str) -> Json:
@@ -174,6 +187,36 @@ async def test_a_pod_whose_cores_nothing_says_is_refused_where_they_are_limited(
     )
     assert await site.reserve(slices, **more) == wanted
     assert site.charges() == []
+
+
+DEVICES: Final = names.DEVICE_CLASS_PREFIX + names.GPU_DEVICE_CLASSES[0]
+BY_CLAIM: Final = pod_of(container(), resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "t"}])
+BY_CLASS: Final = pod_of(container(), container({"cpu": "1", DEVICES: "8"}))
+
+
+@pytest.mark.parametrize("more", [{}, {"dry_run": True}], ids=str)
+@pytest.mark.parametrize(("obj", "field"), [(BY_CLAIM, "spec.resourceClaims"), (BY_CLASS, f"resources: {DEVICES}")])
+async def test_devices_that_no_quota_counts_are_refused_where_they_are_allowed_and_a_quota_stands(
+    more: dict[str, Any], obj: Json, field: str, site: Site
+) -> None:
+    allowing = site.with_severity(Severity.WARN)
+    refused = await allowing.reserve(obj, **more)
+    assert refused.startswith("quota team/gpu cannot count devices of Dynamic Resource Allocation (")
+    assert field in refused
+    assert await allowing.reserve(obj, **more, namespace="other") == ""
+    assert await allowing.reserve(pod_of(container({f"{names.DEVICE_CLASS_PREFIX}nic.example.com": "1"})), **more) == ""
+    assert site.charges() == []
+
+
+async def test_claims_of_other_devices_pass_a_quota_where_claims_of_gpus_are_refused_when_they_are_made(
+    site: Site,
+) -> None:
+    assert await site.reserve(BY_CLAIM) == ""
+
+
+async def test_a_suspended_quota_refuses_no_devices(site: Site) -> None:
+    site.budgets.is_suspended = True
+    assert await site.with_severity(Severity.OFF).reserve(BY_CLASS) == ""
 
 
 async def test_two_pods_with_all_memory_of_their_cards_do_not_pass_a_quota_of_one_card(site: Site) -> None:
