@@ -25,12 +25,14 @@ from halfcard.quota.charge import charge
 from halfcard.quota.gpu_quota import Labels
 from halfcard.quota.ledger import Amounts, Entry
 from halfcard.quota.pod_location import PodLocation, recorded_location
+from halfcard.quota.turns import Member, Turn, Workload
 from kube.api import list_watch
 from kube.api.access import Access
 from kube.api.informer import Informer
 from kube.api.list_watch import Undecodable, WatchEvent, decoded
 
 from .usage_index import CountedPod
+from .workload_turns import WorkloadTurns
 
 _PODS: Final = "/api/v1/pods"
 _PAGE: Final = 500
@@ -42,8 +44,10 @@ class ChargedPod(NamedTuple):
     """
     Attributes:
         named: the cards that its record names, where it has a node.
-        gates: its scheduling gates, where one of them is ours; only then `priority`, `created`,
+        gates: its scheduling gates, where one of them is ours; only then `priority`,
             `version` and `wanted` are set.
+        workload: what replaces it by a rollout, where it has a controller.
+        revision: that of its template.
         gone_by_s: when it should have been gone, for a deleted one.
     """
 
@@ -59,7 +63,13 @@ class ChargedPod(NamedTuple):
     gates: tuple[str, ...] = ()
     version: str = ""
     wanted: CardPreferences = NOTHING_WANTED
+    workload: Workload | None = None
+    revision: str = ""
     gone_by_s: float | None = None
+
+    @property
+    def member(self) -> Member:
+        return Member(self.revision, self.created, self.created, self.charge)
 
     def hangs(self, now_s: float, answers: Callable[[str], bool]) -> bool:
         """Returns whether its deletion is overdue and its node does not answer."""
@@ -97,6 +107,7 @@ class ChargedPods:
         self._by_namespace: dict[str, dict[str, ChargedPod]] = {}
         self._waiting: dict[str, ChargedPod] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
+        self._turns = WorkloadTurns(time.monotonic)
         self.informer = Informer(pod_collection(access), listed=self._list, changed=self._change, name="pods")
 
     def counted_pod(self, uid: str, budget: Budget, concerned: Callable[[str], bool]) -> CountedPod | None:
@@ -117,6 +128,15 @@ class ChargedPods:
         """Returns the pods behind our gate, by uid, at this moment."""
         return dict(self._waiting)
 
+    def turns(self) -> Mapping[str, Turn]:
+        """Returns the turns of the pods behind our gate that have a workload, by uid."""
+        members: dict[Workload, dict[str, Member]] = {}
+        for uid, pod in self._waiting.items():
+            if pod.workload is not None:
+                members.setdefault(pod.workload, {})[uid] = pod.member
+        found = [self._turns.of(workload, waiting) for workload, waiting in members.items()]
+        return {uid: turn for each in found for uid, turn in each.items()}
+
     def _cost_at(self, budget: Budget, pod: ChargedPod) -> Amounts | None:
         """Returns the charge by location; None for an unknown node: the reservation of the bind then stays open."""
         node = self._nodes(pod.node) if pod.node and budget.depends_on_location else None
@@ -134,6 +154,7 @@ class ChargedPods:
         """Charges pods that hang on dead nodes no longer, and again once their node answers."""
         while True:
             self.review(time.time())
+            self._turns.forget_old()
             await asyncio.sleep(_REVIEW_S)
 
     def review(self, now_s: float) -> None:
@@ -154,6 +175,7 @@ class ChargedPods:
         for pod in pods:
             if isinstance(pod, StoredPod):
                 self._put(pod)
+        self._turns.keep(self._pods.keys() - self._waiting.keys())
         after = self._by_namespace
         self._changed({each: {*before.get(each, ()), *after.get(each, ())} for each in before.keys() | after.keys()})
 
@@ -167,6 +189,8 @@ class ChargedPods:
                 self._end(pod.meta.uid)
             else:
                 self._put(pod)
+            if pod.meta.uid not in self._pods:
+                self._turns.drop(pod.meta.uid, is_deleted=is_deleted)
             if before != (self._pods.get(pod.meta.uid), self.has_ended(pod.meta.uid)):
                 touched.setdefault(pod.meta.namespace or "", set()).add(pod.meta.uid)
         if touched:
@@ -184,6 +208,8 @@ class ChargedPods:
                 self._deleted[pod.meta.uid] = found
             if found.gates:
                 self._waiting[pod.meta.uid] = found
+            elif found.workload is not None:
+                self._turns.put(pod.meta.uid, found.workload, found.member)
 
     def _end(self, uid: str) -> None:
         self._ended[uid] = None
@@ -213,12 +239,21 @@ def read_charged_pod(pod: StoredPod, dialects: Dialects) -> ChargedPod | None:
     asked, meta = charge(needs), pod.meta
     if not asked:
         return None
-    found = ChargedPod(meta.namespace or "", meta.title, meta.labels or {}, asked, needs, pod.node)
+    found = ChargedPod(
+        meta.namespace or "",
+        meta.title,
+        meta.labels or {},
+        asked,
+        needs,
+        pod.node,
+        created=meta.creation_timestamp or "",
+        workload=Workload(meta.namespace or "", *meta.workload) if meta.workload else None,
+        revision=meta.revision,
+    )
     if pod.node:
         return found._replace(named=read(pod.annotations, pod.node, containers, needs), gone_by_s=meta.gone_by_s)
     if not pod.waits_for_quota:
         return found
     priority = (pod.spec and pod.spec.priority) or 0
-    created = meta.creation_timestamp or ""
     wanted, version = read_preferences(pod.annotations), meta.resource_version
-    return found._replace(priority=priority, created=created, gates=pod.gates, version=version, wanted=wanted)
+    return found._replace(priority=priority, gates=pod.gates, version=version, wanted=wanted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, TypeVar
 
+from halfcard import names
 from halfcard.exit_codes import UnusableInputError
 from halfcard.pod.stored_pod import StoredPod
 
@@ -18,7 +19,6 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "Job": ("job", "jobs"),
 }
 _KINDS: Final = {word: kind for kind, words in _WORDS.items() for word in words}
-_TEMPLATE_HASH: Final = "pod-template-hash"
 
 P = TypeVar("P", bound=StoredPod)
 
@@ -43,7 +43,7 @@ class PodTarget(NamedTuple):
         if owner is None or pod.meta.namespace != self.namespace:
             return False
         if self.kind == "Deployment":
-            through = f"{self.name}-{pod.labels.get(_TEMPLATE_HASH)}"
+            through = f"{self.name}-{pod.labels.get(names.TEMPLATE_HASH)}"
             return (owner.kind, owner.name) == ("ReplicaSet", through)
         return (owner.kind, owner.name) == (self.kind, self.name)
 

@@ -140,6 +140,23 @@ class PodMetadata(TemplateMetadata, frozen=True):
     def has_controller(self) -> bool:
         return self.controller is not None
 
+    @property
+    def revision(self) -> str:
+        """Returns the revision of its controller's pod template; empty where it has none."""
+        labels = self.labels or _NOTHING
+        return next((labels[name] for name in names.REVISION_LABELS if name in labels), "")
+
+    @property
+    def workload(self) -> tuple[str, str] | None:
+        """Returns kind and name of what replaces the pod by a rollout: a Deployment, whose ReplicaSets are named after
+        it and their revision, or its controller.
+        """
+        owner = self.controller
+        if owner is None:
+            return None
+        deployment = owner.name.removesuffix(f"-{self.revision}") if owner.kind == "ReplicaSet" else owner.name
+        return ("Deployment" if deployment != owner.name else owner.kind), deployment
+
 
 class Pod(_Record, frozen=True):
     """A pod or a pod template, without its name: pods of one template are equal."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from .. import names
@@ -10,6 +10,7 @@ from ..claims import CARDS, CORES, MEMORY, SHARES, WHOLE_CARD
 from ..problems import MAX_MESSAGE_BYTES, clipped, printable
 from .amount_key import AmountKey
 from .ledger import Shortage
+from .queueing import BlockedPod
 
 _KEY_CHARS: Final = 100
 _FIELD_CHARS: Final = 400
@@ -31,6 +32,22 @@ def contended(title: str, shortages: Iterable[Shortage], retry_s: int) -> str:
     """Describes a budget of which pods that are not stored yet take the rest."""
     why = f"pods that are about to be stored take the rest; try again in {retry_s} s"
     return clipped(f"{exceeded(title, shortages)}: {why}", MAX_MESSAGE_BYTES)
+
+
+def waits_for(blocked: BlockedPod, title: str) -> str:
+    """Describes what a pod waits for in the budget of this title, and behind which pods."""
+    return clipped("; ".join(_reasons(blocked, title)), MAX_MESSAGE_BYTES)
+
+
+def _reasons(blocked: BlockedPod, title: str) -> Iterator[str]:
+    if blocked.obstacle:
+        yield f"quota {title} cannot be checked now: {blocked.obstacle}"
+    if blocked.shortages:
+        yield f"next in the queue: {exceeded(title, blocked.shortages)}"
+    for before in dict.fromkeys((pod.namespace, pod.pod) for pod in blocked.behind.values()):
+        keys = [key for key, pod in blocked.behind.items() if (pod.namespace, pod.pod) == before]
+        amounts = ", ".join(printable(key, _KEY_CHARS) for key in keys)
+        yield f"behind pod {'/'.join(before)}, which waits for the same of quota {title}: {amounts}"
 
 
 def uncountable(title: str, what: str) -> str:

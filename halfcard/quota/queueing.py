@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from .ledger import Entry, Ledger, ReservationBatch, Shortage, Uncounted
 from .lending import Lenders, Loan, Terms, after_return, netted, unused_loans
+from .turns import Turn
 
 _NO_TERMS: Final[Mapping[str, Terms]] = {}
 
@@ -20,7 +21,7 @@ class WaitingPod(NamedTuple):
     """One gated pod.
 
     Attributes:
-        created: in the API server's format, which sorts as text.
+        turn: when it was created, or the pod that it replaces.
         entries: the charge in each ledger, by the ledger's name.
     """
 
@@ -28,7 +29,7 @@ class WaitingPod(NamedTuple):
     namespace: str
     pod: str
     priority: int
-    created: str
+    turn: Turn
     entries: Mapping[str, Entry]
 
 
@@ -83,6 +84,8 @@ def queue(
     crowds = {name: ReservationBatch(ledger) for name, ledger in there.items()}
     alone = _Row(crowds, Lenders(crowds, there, _NO_TERMS))
     left = alone.admit(ordered)
+    if not terms:
+        return Queue(tuple(alone.openable), tuple(alone.blocked), (), tuple(back))
     helped = _Row(crowds, Lenders(crowds, there, terms, in_need={each.ledger for each in alone.blocked}))
     helped.admit(left)
     loans, still_unused = netted(helped.loans, back)
@@ -142,4 +145,4 @@ class _Row:
 
 
 def in_order(waiting: Iterable[WaitingPod]) -> list[WaitingPod]:
-    return sorted(waiting, key=lambda each: (-each.priority, each.created, each.namespace, each.pod))
+    return sorted(waiting, key=lambda each: (-each.priority, each.turn, each.namespace, each.pod))

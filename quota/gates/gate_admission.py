@@ -17,11 +17,12 @@ from urllib.parse import quote
 import msgspec
 
 from halfcard import names
+from halfcard.quota.budget_messages import waits_for
 from halfcard.quota.budgets import Budget
 from halfcard.quota.ledger import Entry
 from halfcard.quota.lending import Terms
-from halfcard.quota.queue_messages import waits_for
 from halfcard.quota.queueing import BlockedPod, WaitingPod, queue
+from halfcard.quota.turns import Turn
 from kube.api.calls import ApiCalls, NoAnswerError
 from kube.ledger.joint_reservation import LedgerCharge, NotReservedError, reserve_in_all
 from kube.ledger.ledger_writer import LedgerWriter
@@ -85,7 +86,8 @@ class GateAdmission:
             return
         await self._loans.settle()
         outside = self._outside(pods, budgets)
-        waiting = [each for each in _waiting(pods, budgets) if each.uid not in outside]
+        inside = {uid: pod for uid, pod in pods.items() if uid not in outside}
+        waiting = _waiting(inside, budgets, self.pods.turns())
         found = queue(waiting, self.ledgers.ledgers(), self._terms())
         blocked = {each.waiting.uid: _reason(each, budgets[each.waiting.namespace]) for each in found.blocked}
         self.reports.update(blocked | outside)
@@ -134,13 +136,16 @@ class GateAdmission:
             self.log.warning("gate not removed", pod=f"{waiting.namespace}/{waiting.pod}", why=why)
 
 
-def _waiting(pods: Mapping[str, ChargedPod], budgets: Mapping[str, Sequence[Budget]]) -> Iterator[WaitingPod]:
+def _waiting(
+    pods: Mapping[str, ChargedPod], budgets: Mapping[str, Sequence[Budget]], turns: Mapping[str, Turn]
+) -> Iterator[WaitingPod]:
     for uid, pod in pods.items():
         entries = {
             budget.ledger: Entry(pod.namespace, pod.name, budget.counted(pod.charge, pod.labels))
             for budget in budgets[pod.namespace]
         }
-        yield WaitingPod(uid, pod.namespace, pod.name, pod.priority, pod.created, entries)
+        turn = turns.get(uid, Turn(pod.created))
+        yield WaitingPod(uid, pod.namespace, pod.name, pod.priority, turn, entries)
 
 
 def _reason(blocked: BlockedPod, budgets: Sequence[Budget]) -> WaitingReason:

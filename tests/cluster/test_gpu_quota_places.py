@@ -24,7 +24,7 @@ from halfcard.claims import WHOLE_CARD
 from halfcard.quota.ledger import used
 from tests.builders import pod
 
-from .manifests import complete
+from .manifests import complete, resources, workload
 from .site import node_of
 
 A100, T4 = "NVIDIA-A100-SXM4-80GB", "Tesla-T4"
@@ -287,3 +287,40 @@ def test_a_pod_that_no_node_could_take_is_not_charged_and_blocks_no_other(scene:
         lambda: "no node could take the pod" in scene.quotas.webhook.kubectl(team, "describe", "pod/impossible").stdout,
         what="the Event",
     )
+
+
+def deployment(core: int) -> Object:
+    """Returns a Deployment whose rollout adds a pod before it deletes one."""
+    item = workload("Deployment", "web", complete(pod("p").asks(core=core)))
+    item["spec"]["strategy"] = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    return item
+
+
+def wait_until_rolled_out(scene: Scene, team: str, core: int) -> None:
+    """Waits until the only pod of the Deployment is of the new template."""
+
+    def done() -> bool:
+        pods = [each for each in scene.pods(team) if each["metadata"]["name"].startswith("web-")]
+        return [resources(each)["requests"][names.VCUDA_CORE] for each in pods if node_of(each)] == [f"{core}"]
+
+    scene.quotas.cluster.wait_until(done, what="the rollout", seconds=60)
+
+
+def test_a_rollout_does_not_wait_behind_a_pod_that_needs_more_than_is_free(scene: Scene, team: str) -> None:
+    scene.quotas.allow(team, hard={"cards": 4}, onExceeded="Gate")
+    scene.quotas.webhook.kubectl(team, "apply", "-f-", item=deployment(200))
+    wait_until_rolled_out(scene, team, 200)
+    scene.create(team, "large", core=400).must()
+    scene.quotas.cluster.wait_until(lambda: scene.quotas.status(team).get("waiting") == 1, what="large to wait")
+    assert scene.quotas.webhook.kubectl(team, "apply", "-f-", item=deployment(100)).code == 0
+    wait_until_rolled_out(scene, team, 100)
+
+
+def test_a_rollout_does_not_wait_behind_its_own_earlier_revision(scene: Scene, team: str) -> None:
+    scene.quotas.allow(team, hard={"cards": 2}, onExceeded="Gate")
+    scene.create(team, "runs").must()
+    scene.wait_until_settled(team, bound=1)
+    scene.quotas.webhook.kubectl(team, "apply", "-f-", item=deployment(200))
+    scene.quotas.cluster.wait_until(lambda: scene.quotas.status(team).get("waiting") == 1, what="web to wait")
+    assert scene.quotas.webhook.kubectl(team, "apply", "-f-", item=deployment(100)).code == 0
+    wait_until_rolled_out(scene, team, 100)

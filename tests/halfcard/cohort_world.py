@@ -16,6 +16,7 @@ from halfcard.quota import lending, queueing
 from halfcard.quota.ledger import Amounts, Busy, Entry, Exceeded, Ledger
 from halfcard.quota.lending import Loan, Terms
 from halfcard.quota.queueing import WaitingPod
+from halfcard.quota.turns import Turn
 
 CORES: Final = "cores"
 HARD: Final = {"a": 10, "b": 6, "c": 3}
@@ -114,7 +115,7 @@ class World:
     def plans(self) -> None:
         """Plans loans, returns and openings; the lender writes first."""
         waiting = [
-            WaitingPod(uid, "team", uid, 0, f"{int(uid[1:]):06}", {name: Entry("team", uid, {CORES: cores})})
+            WaitingPod(uid, "team", uid, 0, Turn(f"{int(uid[1:]):06}"), {name: Entry("team", uid, {CORES: cores})})
             for name, uid, cores in self.waiting
         ]
         found = queueing.queue(waiting, self._ledgers(), TERMS)

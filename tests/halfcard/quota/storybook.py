@@ -31,6 +31,7 @@ from halfcard.quota.ledger import (
     without,
 )
 from halfcard.quota.queueing import BlockedPod, WaitingPod, queue
+from halfcard.quota.turns import Turn
 
 FOLDER: Final = Path(__file__).parent / "stories"
 _RULE: Final = "----"
@@ -120,7 +121,7 @@ class Storybook:
         pod, *cost = words
         entries = {name: Entry("team", pod, _amounts(cost)) for name in sorted(_names(options, "for"))}
         created = f"2026-01-01T00:00:{options.get('second', '10')}Z"
-        self._waiting.append(WaitingPod(pod, "team", pod, int(options.get("priority", 0)), created, entries))
+        self._waiting.append(WaitingPod(pod, "team", pod, int(options.get("priority", 0)), Turn(created), entries))
         return ""
 
     def do_queue(self, _words: list[str], _options: Mapping[str, str]) -> str:

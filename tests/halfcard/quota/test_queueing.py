@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from halfcard.quota.ledger import Entry, Ledger, reserve, used
 from halfcard.quota.queueing import BlockedPod, Queue, WaitingPod, in_order, queue
+from halfcard.quota.turns import Turn
 
 OWN, OTHER, SHARED = "own", "other", "shared"
 ROOM: Final = {
@@ -21,7 +22,7 @@ OF_TEAM: Final = {"a": (OWN, SHARED), "b": (OTHER, SHARED), "c": (SHARED,)}
 
 def waiting(name: str, team: str = "a", *, priority: int = 0, at: str = "10", **charge: int) -> WaitingPod:
     entries = {ledger: Entry(team, name, charge) for ledger in OF_TEAM[team]}
-    return WaitingPod(f"uid-{name}", team, name, priority, f"2026-01-01T00:00:{at}Z", entries)
+    return WaitingPod(f"uid-{name}", team, name, priority, Turn(f"2026-01-01T00:00:{at}Z"), entries)
 
 
 PODS: Final = st.lists(
