@@ -44,6 +44,8 @@ def test_four_cards_of_16_gb_are_400_cores_and_236_memory_units_with_any_shares(
     four_cards.run(space, pod("vcuda20").asks(core=20, memory=12))
     four_cards.run(space, pod("vcuda100").asks(core=100, memory=59))
     listing.wait_for(400, 236, used=(130, 75))
+    four_cards.run(space, pod("vcuda200").asks(core=200, memory=128))  # more than two cards have
+    listing.wait_for(400, 236, used=(330, 193))
 
 
 def test_a_cordoned_card_keeps_its_pods_and_gets_no_new_ones(four_cards: GpuCluster, space: str) -> None:
