@@ -30,6 +30,7 @@ from docs.kinds import kinds
 from docs.programs import commands, processes
 from docs.rights import rights
 from docs.sentences import sentences
+from docs.strengths import strengths
 from docs.tables import code, table
 from docs.values import values
 from extender import metrics as extender_metrics
@@ -461,6 +462,7 @@ FRAGMENTS: Final[Mapping[str, Callable[[], str]]] = {
     "guard": guard,
     "roles": roles,
     "container": container,
+    "strengths": strengths,
     "kinds": kinds,
     "rights": rights,
     "values": values,

@@ -19,6 +19,7 @@ class ExtenderOptions:
 
     Attributes:
         packing: the policy for pods that name none.
+        strengths: those of card models that the settings give.
         evicts: whether pods are evicted for pods of higher priority that find no card.
         evicts_misuse: whether pods are evicted that use of a card what they were not granted.
         exempt: the namespaces whose pods are not.
@@ -28,6 +29,7 @@ class ExtenderOptions:
     dialects: Dialects
     capacity_rules: CapacityRules
     packing: str
+    strengths: tuple[tuple[str, float], ...]
     evicts: bool
     evicts_misuse: bool
     exempt: frozenset[str]
@@ -39,6 +41,7 @@ def extender_options(settings: Settings) -> ExtenderOptions:
         settings.enabled_dialects(),
         settings.capacity_rules(),
         settings.packing,
+        settings.strengths(),
         settings.evict_for_cards,
         settings.evict_for_misuse,
         settings.unchecked_namespaces(),

@@ -93,7 +93,7 @@ class Extender:
         )
         self.state = self._watches.state
         self._driver_watches = DriverWatches(access, self.state.driver_nodes)
-        self._policies = PolicyCache(options.packing, self._stats.mix, self.state)
+        self._policies = PolicyCache(options.packing, self._stats.mix, self.state, options.strengths)
         self.answers = AnswerCache(self.state, self._policies.policy)
         self._refresh = self._policy_refresh()
         self._source = BudgetSource(access, self._quotas_changed)

@@ -29,11 +29,14 @@ from .sections import (
     DNS,
     FOLDER,
     NAMESPACE,
+    NOTHING_ELSE,
     POD_TEMPLATES,
     RUNTIME_CLASS,
     SYSTEM_WORKLOAD,
     DerivedResources,
     DialectName,
+    ModelPart,
+    ModelStrength,
     PodPath,
     PolicyName,
     Section,
@@ -97,6 +100,10 @@ class Settings(BaseModel):
 
     packing: PolicyName = "default"
     """The policy of the extender for pods that name none: default, binpack, spread or fgd."""
+
+    model_strengths: Annotated[dict[ModelPart, ModelStrength], Field(json_schema_extra=NOTHING_ELSE)] = {}
+    """How strong card models are, by a part of their name, such as `{A100: 9, T4: 4}`; one more is twice as strong.
+    [Shares are placed on weak cards first](packing.md#weak-cards-first)."""
 
     evict_for_cards: bool = False
     """Whether the extender evicts pods of lower priority where a pod fits on no card: kube-scheduler preempts only
@@ -247,6 +254,10 @@ class Settings(BaseModel):
     def derived_settings(self) -> DerivedSettings | None:
         """Returns the resources that are added for native quota."""
         return None if self.derived_resources is None else DerivedSettings(tuple(self.derived_resources.models))
+
+    def strengths(self) -> tuple[tuple[str, float], ...]:
+        """Returns the strengths by names in lower case."""
+        return tuple([(part.lower(), float(strength)) for part, strength in self.model_strengths.items()])
 
     def capacity_rules(self) -> CapacityRules:
         """Returns how nodes of this cluster publish their capacity."""

@@ -39,6 +39,10 @@ POD_TEMPLATES: dict[str, JsonValue] = {
     "patternProperties": {f"^{CUSTOM_KIND}$": {"type": "array", "items": {"type": "string", "pattern": _POD_PATH}}},
     "additionalProperties": False,
 }
+ModelPart = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([-._ A-Za-z0-9]{0,61}[A-Za-z0-9])?$")]
+ModelStrength = Annotated[int, Field(ge=0, le=20)]
+NOTHING_ELSE: dict[str, JsonValue] = {"additionalProperties": False}
+"""For a mapping: its schema then refuses keys that do not match the pattern, as pydantic does."""
 DialectName = Annotated[str, Field(json_schema_extra=_listed(dialect.name for dialect in ALL))]
 PolicyName = Annotated[str, Field(json_schema_extra=_listed(POLICIES))]
 

@@ -115,7 +115,8 @@ class SimulatedCluster:
         laid = best(room, demand, self.policy.value)
         if laid is None:
             return WORST
-        return self.policy.rank(self.policy.value(laid.room) - self._value(at))
+        gain = self.policy.value(laid.room) - self._value(at)
+        return self.policy.rank(gain + self.policy.asked(room, demand))
 
     def _value(self, at: int) -> float:
         value = self._values.get(at)

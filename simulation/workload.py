@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from extender.packing.fleet import Fleet, fleet_of
+from extender.packing.strength import Strengths
 from extender.packing.workload_mix import WorkloadMix, pod_class_of
 from halfcard.cards import Node
 from halfcard.placing.demand import Demand
@@ -33,6 +34,7 @@ def pod_of(name: str, demand: Demand, usual_card_mib: int = 0) -> TracePod:
 class ReplayWorkload(NamedTuple):
     nodes: tuple[Node, ...]
     pods: tuple[TracePod, ...]
+    strengths: Strengths = ()
 
     @property
     def mix(self) -> WorkloadMix:
@@ -40,7 +42,7 @@ class ReplayWorkload(NamedTuple):
 
     @property
     def fleet(self) -> Fleet:
-        return fleet_of(self.nodes)
+        return fleet_of(self.nodes, self.strengths)
 
     @property
     def capacity_milli(self) -> int:
@@ -58,7 +60,8 @@ class ReplayWorkload(NamedTuple):
             _inflate(pods, base, wanted, random)
         else:
             _thin(pods, wanted, random)
-        return ReplayWorkload(tuple([self.nodes[at] for at in random.perm(len(self.nodes))]), tuple(pods))
+        nodes = tuple([self.nodes[at] for at in random.perm(len(self.nodes))])
+        return self._replace(nodes=nodes, pods=tuple(pods))
 
 
 def milli_of(pods: Iterable[TracePod]) -> int:

@@ -119,7 +119,7 @@ def _empty(settings_file: Path | None) -> ClusterState:
     settings = load_settings(settings_file)
     dealings, learning = settings.capacity_rules(), WorkloadStats()
     state = State(settings.enabled_dialects(), dealings, learning.observe)
-    expectations = PolicyCache(settings.packing, learning.mix, state)
+    expectations = PolicyCache(settings.packing, learning.mix, state, settings.strengths())
     return ClusterState(
         state,
         offers(settings.enabled_dialects().known),

@@ -13,6 +13,7 @@ from extender.packing.fleet import fleet_of, usual_card_mib
 from halfcard.cards import Node
 from halfcard.exit_codes import UnusableInputError
 from halfcard.placing.pod_facts import read_facts
+from settings.settings_file import load_settings
 from simulation.openb import TableError, read_nodes, read_pods
 from simulation.workload import ReplayWorkload, TracePod, pod_of
 
@@ -50,7 +51,7 @@ def read_workload(nodes: Path, pods: Path, settings: Path | None = None) -> Read
         raise NoWorkloadError(f"{nodes}: it has no Node; save them with `kubectl get nodes -o json`")
     if not coming:
         raise NoWorkloadError(f"{pods}: it has no Pod that has to run; save them with `kubectl get pods -A -o json`")
-    return Read(ReplayWorkload(there, coming), (*odd, *strange))
+    return Read(ReplayWorkload(there, coming, load_settings(settings).strengths()), (*odd, *strange))
 
 
 def _nodes(path: Path, settings: Path | None) -> tuple[tuple[Node, ...], tuple[str, ...]]:

@@ -97,7 +97,7 @@ class FolderExtender:
         self.state = State(options.dialects, options.capacity_rules, stats.observe)
         self.state.replace_nodes(_plain(node) for node in nodes)
         self.state.replace_pods(pods)
-        policies = PolicyCache(options.packing, stats.mix, self.state)
+        policies = PolicyCache(options.packing, stats.mix, self.state, options.strengths)
         rules = BindRules(policies.policy, options.dialects, time.time_ns, _always, str)
         binder = self._binder = Binder(self.state, self._pods, rules, _no_budgets())
         self._app = self._application(AnswerCache(self.state, policies.policy), FolderBinder(self, binder.budgets))

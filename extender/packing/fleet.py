@@ -8,23 +8,26 @@ from typing import NamedTuple
 
 from halfcard.cards import Node
 
+from .strength import Strengths, strength
+
 
 class NodeShape(NamedTuple):
-    """The shape of an empty node; `model` and `card_mib` are those of its first card, empty or 0 if unknown."""
+    """The shape of an empty node; model, memory and strength are those of its first card, empty or 0 if unknown."""
 
     model: str
     cards: int
     card_mib: int
     cpu_milli: int
     memory_mib: int
+    strength: float = 0.0
 
 
 Fleet = tuple[tuple[NodeShape, int], ...]
 """Each shape, and the number of nodes of this shape."""
 
 
-def fleet_of(nodes: Iterable[Node]) -> Fleet:
-    shapes = Counter(_shape(node) for node in nodes if node.cards)
+def fleet_of(nodes: Iterable[Node], strengths: Strengths = ()) -> Fleet:
+    shapes = Counter(_shape(node, strengths) for node in nodes if node.cards)
     return tuple(sorted(shapes.items()))
 
 
@@ -43,6 +46,7 @@ def usual_card_mib(fleet: Fleet) -> int:
     return 0
 
 
-def _shape(node: Node) -> NodeShape:
-    first = node.cards[0]
-    return NodeShape(first.model, len(node.cards), first.memory_mib or 0, node.cpu_milli, node.memory_mib)
+def _shape(node: Node, strengths: Strengths) -> NodeShape:
+    model, card_mib = node.cards[0].model, node.cards[0].memory_mib or 0
+    strong = strength(model, card_mib, strengths)
+    return NodeShape(model, len(node.cards), card_mib, node.cpu_milli, node.memory_mib, strong)

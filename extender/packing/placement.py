@@ -36,7 +36,10 @@ class PackingPolicy(Protocol):
     def name(self) -> str: ...
 
     def value(self, room: Room) -> float:
-        """Rates what remains on a node; a pod's rank is the value after its placement less the value before."""
+        """Rates what remains on a node; the gain of a pod is the value after its placement less the value before."""
+
+    def asked(self, room: Room, demand: Demand) -> float:
+        """Returns what is added to the gain because the pod asks for such cards; 0 where it does not."""
 
     def rank(self, gain: float) -> float:
         """Rounds a gain: of nodes with equal ranks the first in a fixed order takes the pod."""
@@ -54,7 +57,9 @@ POLICIES: Final[Mapping[str, Callable[[WorkloadMix, Fleet], PackingPolicy]]] = {
 def rank_of(room: Room, demand: Demand, policy: PackingPolicy) -> float:
     """Ranks the best layout of the demand in the room; `WORST` where there is none."""
     laid = best(room, demand, policy.value)
-    return WORST if laid is None else policy.rank(policy.value(laid.room) - policy.value(room))
+    if laid is None:
+        return WORST
+    return policy.rank(policy.value(laid.room) - policy.value(room) + policy.asked(room, demand))
 
 
 def scores(ranks: Sequence[float], names: Sequence[str]) -> bytes:

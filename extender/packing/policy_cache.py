@@ -10,22 +10,31 @@ from halfcard.placing.room import Room
 from ..state import State
 from .fleet import fleet_of
 from .placement import POLICIES, PackingPolicy
+from .strength import Strengths
 from .workload_mix import WorkloadMix
 
 
 @dataclass(slots=True)
 class PolicyCache:
-    """Policies by name; `default` is the policy of pods that name none, `mix` returns the expected pods."""
+    """Policies by name.
+
+    Attributes:
+        default: the policy of pods that name none.
+        mix: returns the expected pods.
+        strengths: those of the settings.
+    """
 
     default: str
     mix: Callable[[], WorkloadMix]
     state: State
+    strengths: Strengths = ()
     _policies: dict[str, PackingPolicy] = field(default_factory=dict)
 
     def policy(self, name: str) -> PackingPolicy:
         wanted = name or self.default
         if (made := self._policies.get(wanted)) is None:
-            made = POLICIES[wanted](self.mix(), fleet_of(self.state.nodes().values())).adapted(self._rooms())
+            fleet = fleet_of(self.state.nodes().values(), self.strengths)
+            made = POLICIES[wanted](self.mix(), fleet).adapted(self._rooms())
             self._policies[wanted] = made
         return made
 

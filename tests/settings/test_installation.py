@@ -116,6 +116,9 @@ MISTAKES: Final[tuple[tuple[dict[str, Any], str], ...]] = (
     ({"hami_device_split": 0}, "hami_device_split"),
     ({"hami_device_split": 2000}, "hami_device_split"),
     ({"packing": "tight"}, "packing"),
+    ({"model_strengths": {"A100": 21}}, "model_strengths.A100"),
+    ({"model_strengths": {"A100": 1.5}}, "model_strengths.A100"),
+    ({"model_strengths": {"A100,T4": 1}}, "model_strengths.A100,T4.[key]"),
     ({"pod_templates": {"trainer": []}}, "pod_templates"),
     ({"pod_templates": {"example.com/Trainer": ["spec..x"]}}, "pod_templates.example.com/Trainer.0"),
     ({"node_resources": ["nvidia.com/gpus"]}, "node_resources"),
@@ -126,6 +129,13 @@ MISTAKES: Final[tuple[tuple[dict[str, Any], str], ...]] = (
     ({"add_tolerations": [{"key": "gpu", "value": "yes"}]}, "add_tolerations.0.value"),
 )
 """Settings with one mistake, and its place. The chart refuses them, too."""
+
+
+def test_models_are_compared_in_any_case() -> None:
+    assert read_settings({"model_strengths": {"A100": 12, "RTX 2080": 3}}).strengths() == (
+        ("a100", 12),
+        ("rtx 2080", 3),
+    )
 
 
 @pytest.mark.parametrize(("raw", "place"), MISTAKES)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.packing.placement import POLICIES, PackingPolicy
-from halfcard.placing.layouts import best
+from extender.packing.placement import POLICIES, PackingPolicy, rank_of
 from halfcard.placing.room import empty_room
 from simulation.simulated_cluster import SimulatedCluster, SimulatedPod
 from simulation.workload import ReplayWorkload, TracePod
@@ -86,8 +85,7 @@ def _rank(cluster: SimulatedCluster, at: int, number: int) -> float:
     room, demand = cluster.rooms[at], SMALL.pods[number].demand
     if room.cpu_milli < demand.cpu_milli or room.memory_mib < demand.memory_mib:
         return float("-inf")
-    laid = best(room, demand, policy.value)
-    return float("-inf") if laid is None else policy.rank(policy.value(laid.room) - policy.value(room))
+    return rank_of(room, demand, policy)
 
 
 @each_policy

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from halfcard.placing.demand import Demand
 from halfcard.placing.room import Room
 
 from ..fleet import Fleet
@@ -30,6 +31,9 @@ class Widest:
 
     def value(self, room: Room) -> float:
         return -float(len(room.usable))
+
+    def asked(self, room: Room, demand: Demand) -> float:
+        return 0.0
 
     def rank(self, gain: float) -> float:
         return gain

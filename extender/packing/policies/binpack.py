@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from halfcard.placing.demand import Demand
 from halfcard.placing.room import Room
 
 from ..fleet import Fleet
@@ -17,6 +18,9 @@ class Binpack:
     def value(self, room: Room) -> float:
         cards = used(room)
         return sum(each * each for each in cards) + sum(cards) ** 2 / max(len(cards), 1)
+
+    def asked(self, room: Room, demand: Demand) -> float:
+        return 0.0
 
     def rank(self, gain: float) -> float:
         return round(gain, 6)

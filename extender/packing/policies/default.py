@@ -7,17 +7,19 @@ In cards:
 - less four times the cards for which the node has too little CPU, multiplied by their part of its free cards
 - plus 0.3 of every free card, multiplied by how much its model is requested by name
 - plus twice what is reserved for pods that request several cards, where nodes for them are few
-- less a fifth of each strong card that is divided: shares are placed on weak cards first
+- less 0.05 of each divided card, multiplied by how much stronger it is than the weakest card of the cluster
+- plus 0.05, multiplied by the same, if whole cards are taken whose model the pod names
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
 from math import floor
 from typing import Final, NamedTuple
 
 from halfcard.claims import WHOLE_CARD
+from halfcard.placing.demand import Demand
 from halfcard.placing.room import Room
 
 from ..fleet import Fleet, cards_in, usual_card_mib
@@ -25,7 +27,6 @@ from ..workload_mix import PodClass, WorkloadMix
 from .fullness import fullness
 from .holes import Worth, worth_of_holes
 from .reserve import Reserve, reserve_for, scarce_of, update_scarcity
-from .strength import strength
 from .usable import Usable
 
 _HOLES: Final = 12.0
@@ -37,7 +38,8 @@ _CPU_NEEDED: Final = 0.8
 """The part of the average CPU request that counts: a node need not serve all pods at once."""
 _REQUESTED: Final = 0.3
 _RESERVED: Final = 2.0
-_STRONG: Final = 0.2
+_STRONG: Final = 0.05
+"""As much as costs nothing on the public trace; docs/packing.md has the figures."""
 _STEP: Final = 0.05
 """Gains that differ less rank alike, and the first node takes the pod, so that nodes are filled one after another."""
 
@@ -53,22 +55,24 @@ class _Model(NamedTuple):
     usable: Usable
     reserve: Reserve
     requested: float
-    strength: float
+    stronger: float
 
 
 class Outlook(NamedTuple):
-    """The expected pods; `using` are those that use cards."""
+    """The expected pods, of which `using` use cards; and how much stronger each model and size is than the weakest."""
 
     using: WorkloadMix
     fleet: Fleet
     holes: Worth
     cpu_per_card: float
+    strengths: Mapping[tuple[str, int], float]
 
 
 def make_policy(mix: WorkloadMix, fleet: Fleet) -> Default:
     card_mib = usual_card_mib(fleet)
     using = mix.as_seen(lambda kind: kind.on_cards_of(card_mib)).where(lambda kind: kind.load > 0)
-    return Default(Outlook(using, fleet, _holes(using), _cpu_per_card(using)), reserve_for(using.kinds, fleet))
+    outlook = Outlook(using, fleet, _holes(using), _cpu_per_card(using), _strengths(fleet))
+    return Default(outlook, reserve_for(using.kinds, fleet))
 
 
 class Default:
@@ -83,7 +87,7 @@ class Default:
         if not room.cards:
             return 0.0
         amounts, parts, divided = fullness(room)
-        model = self._model(room.cards[0].model)
+        model = self._model_of(room)
         cpu, memory = room.cpu_milli, room.memory_mib
         holes, per_card = self._outlook.holes, _CPU_NEEDED * self._outlook.cpu_per_card
         left = sum(amounts) / WHOLE_CARD
@@ -95,7 +99,16 @@ class Default:
                 worth -= _CPU * short * short / left  # by the square: CPU is used where there is much of it
         if model.reserve and (idle := amounts.count(WHOLE_CARD)):
             worth += _RESERVED * sum([wide.reserved(idle, cpu, memory) for wide in model.reserve])
-        return worth - _STRONG * model.strength * divided
+        return worth - _STRONG * model.stronger * divided
+
+    def asked(self, room: Room, demand: Demand) -> float:
+        """Prefers the strongest of the models that a pod of whole cards names."""
+        if not room.cards or not demand.wanted.models or not all(need.claim.exclusive for need in demand.needs):
+            return 0.0
+        return _STRONG * self._model_of(room).stronger
+
+    def _model_of(self, room: Room) -> _Model:
+        return self._model(room.cards[0].model, room.cards[0].memory_mib or 0)
 
     def rank(self, gain: float) -> float:
         return floor(gain / _STEP + _NEAR)
@@ -105,10 +118,24 @@ class Default:
         return self if reserve == self._reserve else Default(self._outlook, reserve)
 
 
-def _model_facts(outlook: Outlook, reserve: Reserve, model: str) -> _Model:
+def _model_facts(outlook: Outlook, reserve: Reserve, model: str, card_mib: int) -> _Model:
     frequent = [(kind, weight) for kind, weight in outlook.using.common(_FREQUENT) if kind.may_use(model)]
     requested = _requested(outlook.using, outlook.fleet, model)
-    return _Model(Usable(frequent), scarce_of(reserve, model), requested, strength(model))
+    stronger = outlook.strengths.get((model, card_mib), 0.0)
+    return _Model(Usable(frequent), scarce_of(reserve, model), requested, stronger)
+
+
+def _strengths(fleet: Fleet) -> Mapping[tuple[str, int], float]:
+    """Returns how much stronger each card is than the weakest; one that joins later counts as weak until a refresh.
+
+    Large differences count more than small ones, for which a worse place for a share would be a high price.
+    """
+    weakest = min([shape.strength for shape, _ in fleet], default=0.0)
+    return {(shape.model, shape.card_mib): _stronger(shape.strength - weakest) for shape, _ in fleet}
+
+
+def _stronger(steps: float) -> float:
+    return steps * (1 + steps / 2)
 
 
 def _holes(using: WorkloadMix) -> Worth:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from halfcard.claims import WHOLE_CARD
+from halfcard.placing.demand import Demand
 from halfcard.placing.room import Room
 
 from ..fleet import Fleet, usual_card_mib
@@ -59,6 +60,9 @@ class FragmentationGradientDescent:
             unusable = [amount for amount in left if amount < kind.share]
             lost += weight * (sum(unusable) if len(left) - len(unusable) >= kind.cards else total)
         return -_PER_HUNDREDTH * lost
+
+    def asked(self, room: Room, demand: Demand) -> float:
+        return 0.0
 
     def rank(self, gain: float) -> float:
         """Rounds as published: with a fixed order of nodes the first of nodes with close gains takes the pod."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from halfcard.placing.demand import Demand
 from halfcard.placing.room import Room
 
 from ..fleet import Fleet
@@ -18,6 +19,9 @@ class Spread:
 
     def value(self, room: Room) -> float:
         return -_PACKED.value(room)
+
+    def asked(self, room: Room, demand: Demand) -> float:
+        return 0.0
 
     def rank(self, gain: float) -> float:
         return _PACKED.rank(gain)

@@ -25,10 +25,10 @@ MIX: Final = WorkloadMix(
     )
 )
 FLEET: Final = (
-    (NodeShape("A100", 2, CARD_MIB, CORES, MEMORY), 10),
-    (NodeShape("T4", 2, CARD_MIB, CORES, MEMORY), 10),
-    (NodeShape("X1", 8, CARD_MIB, CORES, MEMORY), 4),
-    (NodeShape("Y2", 8, CARD_MIB, CORES, MEMORY), 10),
+    (NodeShape("A100", 2, CARD_MIB, CORES, MEMORY, 9.0), 10),
+    (NodeShape("T4", 2, CARD_MIB, CORES, MEMORY, 4.0), 10),
+    (NodeShape("X1", 8, CARD_MIB, CORES, MEMORY, 5.0), 4),
+    (NodeShape("Y2", 8, CARD_MIB, CORES, MEMORY, 5.0), 10),
 )
 ONE_HALF: Final = CardRoom(CardMode.HALVES, 100, CARD_MIB, 1)
 MEMORY_GONE: Final = CardRoom(CardMode.SHARED, 80, CARD_MIB // 10, 0)
