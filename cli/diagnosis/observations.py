@@ -97,11 +97,11 @@ def _whole(amount: object) -> int:
 
 
 def pod_snapshots(state: State, pods: Mapping[str, ReportedPod], now: datetime) -> Iterator[PodSnapshot]:
-    """Yields the pods that checks use; `pods` are all, by uid."""
+    """Yields the pods that checks use; `pods` are all, by uid. A pod on a node of a DRA driver needs no record."""
     for uid, pod in pods.items():
         facts = state.pod(uid)
         strange = tuple(forged(pod.annotations)) if not pod.node and not pod.is_over else ()
-        asks = facts is not None and facts.asks_for_cards
+        asks = facts is not None and facts.asks_for_cards and not state.driver(facts.node)
         if strange or asks:
             yield PodSnapshot(
                 f"{pod.meta.namespace}/{pod.meta.name}",

@@ -15,6 +15,7 @@ import yaml
 
 from admission.policy_settings import policy_of
 from certs.store import StoreError
+from extender.driver_watches import COLLECTIONS as OF_DRIVERS
 from extender.state import State
 from halfcard import names
 from halfcard.cluster_view import NOTHING_KNOWN
@@ -150,6 +151,8 @@ async def _of_nodes_and_pods(reader: Reader, settings: Settings, now: datetime) 
     nodes = await reader.must(NODES, dict[str, Any], left_out)
     for node in nodes:
         state.put_node(node)
+    for path, kind in OF_DRIVERS.items():
+        state.driver_nodes.replace(kind, await reader.collection(path, kind) or ())
     pods = {each.meta.uid: each for each in await reader.must(f"{_CORE}/pods", ReportedPod, left_out)}
     for pod in pods.values():
         state.put_pod(pod)

@@ -94,6 +94,7 @@ ALWAYS: Final = (
     RoleGrant(_A, "batch", "jobs", "get"),
     RoleGrant(_A, "", "configmaps", "get list watch update", _OURS),
     RoleGrant(_E, "", "nodes", "get list watch"),
+    RoleGrant(_E, "resource.k8s.io", "deviceclasses resourceslices", _FOLLOW),
     RoleGrant(_E, "", "pods", "get list watch patch"),
     RoleGrant(_E, "", "pods/binding", "create"),
     RoleGrant(_E, "", "events", "create patch"),

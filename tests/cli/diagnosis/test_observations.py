@@ -24,9 +24,11 @@ from halfcard import names
 from halfcard.capacity import CapacityRules
 from halfcard.cards import Card
 from halfcard.dialects import Dialects
+from halfcard.dra.driver_nodes import DeviceClass, ResourceSlice
 from halfcard.inventory import write_inventory
 from halfcard.pod.reported_pod import ReportedPod
-from tests.builders import PodBuilder, pod
+from tests.builders import PodBuilder, device_class, pod, resource_slice
+from tests.extender.populated import node, state_of
 
 NOON: Final = datetime(2026, 11, 21, 12, tzinfo=UTC)
 CARDS: Final = (Card(0, "T4", 15109, "GPU-0"), Card(1, "T4", 15109, "GPU-1", why_not="Xid 79"))
@@ -191,3 +193,17 @@ def test_a_file_may_come_from_a_config_map(mount: dict[str, str], expected: tupl
     volumes = [{"name": "v", "configMap": {"name": "conf"}}, {"name": "w", "hostPath": {"path": "/"}}]
     scheduler = {"spec": {"containers": [{"volumeMounts": [mount]}], "volumes": volumes}}
     assert config_map_of(scheduler, "/etc/scheduler/s.yaml") == expected
+
+
+def test_a_pod_on_a_node_of_a_driver_needs_no_record() -> None:
+    state = state_of([node("dra1", 0), node("gpu1")])
+    state.driver_nodes.put(msgspec.convert(device_class(), DeviceClass))
+    state.driver_nodes.put(msgspec.convert(resource_slice("dra1"), ResourceSlice))
+    pods = {name: reported(pod(name).asks(gpu=1).on(on), name) for name, on in (("a", "dra1"), ("b", "gpu1"))}
+    for each in pods.values():
+        state.put_pod(each)
+    assert [each.title for each in pod_snapshots(state, pods, NOON)] == ["team/b"]
+
+
+def reported(built: PodBuilder, uid: str) -> ReportedPod:
+    return msgspec.convert(built.created("team", uid=uid).manifest, ReportedPod)
