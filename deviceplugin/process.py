@@ -54,7 +54,7 @@ from .node_pods import NodePods, WatchedObject
 from .node_view import NodeView
 from .options import AgentOptions
 from .self_signed import self_signed
-from .usage.accounts import Accounts
+from .usage.accounts import Accounts, by_container
 from .usage.cgroups import Cgroups
 from .usage.meter import Meter
 from .usage.misuse_reports import MisuseReports
@@ -289,8 +289,7 @@ class Agent:
     def _accounts(self) -> Accounts:
         """Returns the accounts of slots of which it is certain to which container they belong."""
         known = {slot.name: (slot.uid, slot.containers[0]) for slot in self._slots if len(slot.containers) == 1}
-        said = self._share_meter.said.items()
-        return {(*known[slot], uuid): account for (slot, uuid), account in said if slot in known}
+        return by_container(self._share_meter.said, known)
 
     async def _report_misuse(self) -> None:
         await self._pods.informer.wait_until_ready()

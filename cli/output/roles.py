@@ -29,7 +29,7 @@ ROLES: Final[Mapping[str, NeededRole]] = {
     "quota report": _INSPECT,
     "version": _INSPECT,
     "review": NeededRole("view"),
-    "top": NeededRole("halfcard-top", names.NAMESPACE),
+    "top": NeededRole(names.TOP, names.NAMESPACE),
     "quota explain": NeededRole("view", THE_NAMESPACE),
     "quota import": NeededRole("view", THE_NAMESPACE),
     "quota repair": NeededRole("admin", THE_NAMESPACE),

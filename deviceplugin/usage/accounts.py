@@ -37,6 +37,27 @@ def _bounded(amount: int) -> int:
     return min(amount, _MOST)
 
 
+def by_container(said: Mapping[tuple[str, str], AccountUsage], containers: Mapping[str, tuple[str, str]]) -> Accounts:
+    """Adds up what slots say of each card of a container, which has one account for each resource and uses one of them.
+
+    Args:
+        said: by slot and uuid.
+        containers: the uid of the pod and the container, by slot.
+    """
+    found: dict[tuple[str, str, str], AccountUsage] = {}
+    for (slot, uuid), account in said.items():
+        if (container := containers.get(slot)) is not None:
+            key = (*container, uuid)
+            found[key] = _sum(found[key], account) if key in found else account
+    return found
+
+
+def _sum(one: AccountUsage, other: AccountUsage) -> AccountUsage:
+    return AccountUsage(
+        one.memory_mib + other.memory_mib, one.refused + other.refused, one.throttled_ms + other.throttled_ms
+    )
+
+
 def with_accounts(report: NodeUsageReport, accounts: Accounts) -> NodeUsageReport:
     if not accounts:
         return report

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from halfcard import names
 from halfcard.placing.pod_facts import PodFacts
 
 from .usage_report import CardUsage, ContainerUsage, NodeUsageReport, PartUsage, UnaccountedProcess
@@ -86,6 +87,6 @@ def _stranger(facts: PodFacts, card: CardUsage, processes: list[UnaccountedProce
     more = f" and {len(processes) - 1} more" if len(processes) > 1 else ""
     sentence = (
         f"process {first}{more} of the pod uses {used} MiB of card {card.index}, and its container was granted nothing"
-        " of it: remove what brings it there, such as NVIDIA_VISIBLE_DEVICES in its image, or request a card"
+        f" of it: remove what brings it there, such as {names.VISIBLE_DEVICES} in its image, or request a card"
     )
     return Misuse(facts.namespace, facts.name, facts.uid, "", card.index, used, NOT_GRANTED, sentence)

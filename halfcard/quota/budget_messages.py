@@ -60,7 +60,7 @@ def uncounted_devices(title: str, field: str) -> str:
     return (
         f"quota {title} cannot count devices of Dynamic Resource Allocation ({printable(field, _FIELD_CHARS)});"
         f" request whole cards by {names.NVIDIA_GPU}, which nodes of a driver have too, or use a namespace without"
-        " a GpuQuota"
+        f" a {names.GPU_QUOTA}"
     )
 
 
