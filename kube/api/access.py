@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import os
+import socket
 import ssl
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +18,8 @@ from typing import Final
 from halfcard.exit_codes import UnusableInputError
 
 from .impersonation import Header
-from .server_connection import ServerConnection
+from .proxy_choice import Proxy
+from .server_connection import ServerConnection, direct_socket, tunnel_socket
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -37,6 +39,7 @@ class Access:
         forget_login: makes `token` and `tls` log in again after a request of that time was refused. None where they
             only read; else they may run a program and wait for the user.
         more_headers: those of every request beside the token; a name may occur several times.
+        proxy: opens a tunnel to the host; None for a direct connection.
         server_name: what the server's certificate must name; empty for the host.
         namespace: the one that commands are about if they name none; empty for none.
     """
@@ -48,13 +51,26 @@ class Access:
     token: Callable[[], str] | None = None
     forget_login: Callable[[float], None] | None = None
     more_headers: tuple[Header, ...] = ()
+    proxy: Proxy | None = None
     server_name: str = ""
     namespace: str = ""
 
     def connect(self, timeout_s: float) -> http.client.HTTPConnection:
         if self.tls is None:
             return http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
-        return ServerConnection(self.host, self.port, timeout_s, tls=self.tls(), server_name=self.certified_name)
+        return ServerConnection(
+            self.host,
+            self.port,
+            timeout_s,
+            tls=self.tls(),
+            server_name=self.certified_name,
+            open_socket=self.open_socket,
+        )
+
+    def open_socket(self, timeout_s: float) -> socket.socket:
+        if self.proxy is None:
+            return direct_socket(self.host, self.port, timeout_s)
+        return tunnel_socket(self.proxy, self.host, self.port, timeout_s)
 
     @property
     def certified_name(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import httptools
 import msgspec
@@ -12,6 +12,7 @@ import msgspec
 from .access import Access
 from .impersonation import Header
 
+_TUNNEL_TIMEOUT_S: Final = 10.0
 _CLOSED: Final = "the API server closed the connection before it answered"
 
 
@@ -111,12 +112,15 @@ async def open_connection(access: Access) -> KeptConnection:
     """Raises OSError or AccessError if there is no connection."""
     loop = asyncio.get_running_loop()
     tls = None if access.tls is None else await asyncio.to_thread(access.tls)
+    name = access.certified_name if tls else None
+    if access.proxy is None:
+        where: dict[str, Any] = {"host": access.host, "port": access.port}
+    else:
+        opened = await asyncio.to_thread(access.open_socket, _TUNNEL_TIMEOUT_S)
+        opened.settimeout(0)
+        where = {"sock": opened}
     _, connection = await loop.create_connection(
-        lambda: KeptConnection(loop.time()),
-        access.host,
-        access.port,
-        ssl=tls,
-        server_hostname=access.certified_name if tls else None,
+        lambda: KeptConnection(loop.time()), ssl=tls, server_hostname=name, **where
     )
     return connection
 

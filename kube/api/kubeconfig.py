@@ -15,10 +15,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from .access import Access, AccessError, tls_context
-from .environment_proxy import environment_proxy
 from .impersonation import Header, Impersonation
 from .kubeconfig_files import Kubeconfig, KubeconfigEntry, read_kubeconfigs
 from .kubeconfig_user import KubeconfigUser, acting_as, password_header, read_user
+from .proxy_choice import Proxy, environment_proxy, read_proxy
 
 _NOBODY: Final = Impersonation()
 _DEFAULT_PORT: Final = {"https": 443, "http": 80}
@@ -76,18 +76,32 @@ def _access(config: Kubeconfig, cluster: KubeconfigEntry, user: KubeconfigUser) 
     server = urlsplit(cluster.text("server"))
     if server.scheme not in _DEFAULT_PORT or not server.hostname:
         raise cluster.error(f'got server "{cluster.text("server")}"; it is a URL such as https://HOST:6443')
-    if proxy := environment_proxy(server.scheme, server.hostname, os.environ):
-        direct = f"add {server.hostname} to NO_PROXY to call it directly, or"
-        raise config.only_kubectl(cluster, f"{proxy} is set, and Halfcard uses no proxy; {direct}")
+    port = server.port or _DEFAULT_PORT[server.scheme]
     return Access(
         server.hostname,
-        server.port or _DEFAULT_PORT[server.scheme],
+        port,
         prefix=server.path.rstrip("/"),
         tls=(lambda: _tls(cluster, user)) if server.scheme == "https" else None,
         token=user.token,
         forget_login=user.login.forget if user.login else None,
+        proxy=_proxy(config, cluster, server.scheme, server.hostname, port),
         server_name=cluster.text("tls-server-name"),
     )
+
+
+def _proxy(config: Kubeconfig, cluster: KubeconfigEntry, scheme: str, host: str, port: int) -> Proxy | None:
+    """Returns the proxy of the kubeconfig, for which NO_PROXY does not count, or that of the environment."""
+    url = cluster.text("proxy-url")
+    named = ("proxy-url", url) if url else environment_proxy(scheme, host, port, os.environ)
+    if named is None:
+        return None
+    direct = "" if url else f" add {host} to NO_PROXY to call it directly, or"
+    if scheme == "http":
+        raise config.only_kubectl(cluster, f"{named[0]} is set, and Halfcard uses no proxy for http://;{direct}")
+    try:
+        return read_proxy(named[1])
+    except ValueError as error:
+        raise config.only_kubectl(cluster, f"{named[0]}: {error};{direct}") from None
 
 
 def _tls(cluster: KubeconfigEntry, user: KubeconfigUser) -> ssl.SSLContext:

@@ -1,6 +1,6 @@
-"""The fields of a kubeconfig: those that are understood, and why the others are refused.
+"""The fields of a kubeconfig that are understood; the others are refused.
 
-Fields that are in neither table are refused too: kubectl may read in them who asks, or where.
+kubectl may read in them who asks, or where.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _UNDERSTOOD: Final[Mapping[str, frozenset[str]]] = {
     "clusters": frozenset(
         {
             *("server", "certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify"),
-            *("tls-server-name", "disable-compression", "extensions"),
+            *("tls-server-name", "proxy-url", "disable-compression", "extensions"),
         }
     ),
     "users": frozenset(
@@ -27,12 +27,10 @@ _UNDERSTOOD: Final[Mapping[str, frozenset[str]]] = {
 
 REMOVED: Final = "auth-provider"
 
-_REASONS: Final[Mapping[str, str]] = {"proxy-url": "kubectl reaches the server through a proxy"}
-
 
 def refused_field(section: str, entry: Mapping[str, Any]) -> str | None:
-    """Names a field that this command does not understand, and what kubectl does with it; None where all are."""
+    """Names a field that this command does not understand; None where all are."""
     for field, value in entry.items():
         if value not in (None, "", [], {}) and field not in _UNDERSTOOD[section]:
-            return f"{field} ({_REASONS.get(field, 'a field that this version does not know')})"
+            return f"{field} (a field that this version does not know)"
     return None

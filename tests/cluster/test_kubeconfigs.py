@@ -1,4 +1,4 @@
-"""Commands at a real API server: a program that logs in, other users, several files, and `kubectl proxy`."""
+"""Commands at a real API server: a program that logs in, other users, several files, proxies, and `kubectl proxy`."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from kube.api.kubeconfig import from_kubeconfig
 from kube.api.list_watch import ApiError, Collection, decoded
 from kube.node_source import NODES
 from tests.kube.exec_plugin import V1, Plugin
+from tests.kube.tunnelling_proxy import tunnelling_proxy
 from tests.waiting import until
 
 TENANT = "tenant"
@@ -71,6 +72,16 @@ def test_two_files_are_one_kubeconfig(
     monkeypatch.setenv("KUBECONFIG", ":".join(str(tmp_path / name) for name in ("users", "clusters", "contexts")))
     assert main(["inspect", "-o", "json"]) == 0
     assert "nodes" in json.loads(capsys.readouterr().out)
+
+
+def test_a_command_goes_through_the_proxy_of_the_environment(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with tunnelling_proxy() as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+        assert main(["inspect", "--kubeconfig", str(cluster.admin.kubeconfig), "-o", "json"]) == 0
+    assert "nodes" in json.loads(capsys.readouterr().out)
+    assert proxy.tunnels
 
 
 def test_a_command_through_kubectl_proxy_acts_as_kubectl_does(

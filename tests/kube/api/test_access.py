@@ -116,7 +116,6 @@ def test_a_kubeconfig_that_cannot_be_used_says_why(
 
 
 KUBECTL_ONLY: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "proxy-url (kubectl reaches": ({"proxy-url": "socks5://127.0.0.1:1080"}, {}),
     "shape (a field that this version does not know": ({"shape": "round"}, {}),
 }
 
@@ -198,38 +197,6 @@ def test_a_server_may_have_another_name_in_its_certificate(tmp_path: Path) -> No
 def test_empty_fields_are_not_there(tmp_path: Path) -> None:
     user: dict[str, Any] = {"as": "", "as-groups": [], "exec": None, "token": "t"}
     assert from_kubeconfig(kubeconfig(tmp_path, SERVER | {"proxy-url": ""}, user)).host == "10.0.0.1"
-
-
-PROXIES: dict[str, tuple[str, dict[str, str], str | None]] = {
-    "none": ("https://10.0.0.1", {}, None),
-    "one": ("https://10.0.0.1", {"HTTPS_PROXY": "http://p:3128"}, "HTTPS_PROXY"),
-    "one in small letters": ("https://api.example", {"https_proxy": "http://p:3128"}, "https_proxy"),
-    "one of another scheme": ("https://10.0.0.1", {"HTTP_PROXY": "http://p:3128"}, None),
-    "loopback": ("https://127.0.0.1:6443", {"HTTPS_PROXY": "http://p:3128"}, None),
-    "the name of loopback": ("http://localhost:8001", {"HTTP_PROXY": "http://p:3128"}, None),
-    "an exception": ("https://10.0.0.1", {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": "a, 10.0.0.1"}, None),
-    "a network": ("https://10.0.0.1", {"HTTPS_PROXY": "http://p:3128", "no_proxy": "10.0.0.0/8"}, None),
-    "another network": ("https://10.0.0.1", {"HTTPS_PROXY": "p", "no_proxy": "192.168.0.0/16,x/y"}, "HTTPS_PROXY"),
-    "a domain": ("https://api.example", {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": ".example"}, None),
-    "the end of a name": ("https://api.example", {"HTTPS_PROXY": "p", "NO_PROXY": "ample"}, "HTTPS_PROXY"),
-    "all hosts": ("https://api.example", {"HTTPS_PROXY": "http://p:3128", "NO_PROXY": "*"}, None),
-}
-
-
-@pytest.mark.parametrize(("server", "environ", "named"), PROXIES.values(), ids=PROXIES.keys())
-def test_a_proxy_of_the_environment_is_refused_unless_the_server_is_excepted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str, environ: dict[str, str], named: str | None
-) -> None:
-    for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in environ.items():
-        monkeypatch.setenv(name, value)
-    path = kubeconfig(tmp_path, {"server": server}, {})
-    if named is None:
-        assert from_kubeconfig(path).host in server
-    else:
-        with pytest.raises(AccessError, match=f"{named} is set, .* to NO_PROXY .*kubectl proxy"):
-            from_kubeconfig(path)
 
 
 def test_kubectl_proxy_needs_no_kubeconfig() -> None:

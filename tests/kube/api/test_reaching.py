@@ -1,7 +1,8 @@
-"""The way to an API server, for calls and for lists: the name in its certificate, and the headers that arrive."""
+"""The way to an API server, for calls and for lists: proxies, the name in its certificate, headers that arrive."""
 
 from __future__ import annotations
 
+import base64
 import ssl
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,6 +19,7 @@ from kube.api.kubeconfig import from_kubeconfigs
 from kube.api.list_watch import Collection
 
 from ..listening import JsonHandler, listening
+from ..tunnelling_proxy import tunnelling_proxy
 from .test_access import kubeconfig
 
 PODS = "/api/v1/pods"
@@ -70,3 +72,23 @@ async def test_a_certificate_with_another_name_is_refused(tmp_path: Path, server
         next(Collection(reached, PODS, dict[str, Any]).pages())
     with closing(ApiCalls(reached)) as calls, pytest.raises(NotSentError, match="IP address mismatch"):
         await calls.get(PODS)
+
+
+async def test_calls_and_lists_go_through_the_proxy_of_the_kubeconfig(tmp_path: Path, server: str) -> None:
+    with tunnelling_proxy() as proxy:
+        way = {"tls-server-name": "api", "proxy-url": f"http://me:p%40ss@127.0.0.1:{proxy.port}"}
+        await both(access(tmp_path, server, **way))
+    secret = "Basic " + base64.b64encode(b"me:p@ss").decode()
+    assert proxy.tunnels == [(server.removeprefix("https://"), secret)] * 2
+    assert len(SEEN) == 2
+
+
+async def test_a_proxy_that_refuses_is_named_without_its_password(tmp_path: Path, server: str) -> None:
+    with tunnelling_proxy(refuses=True) as proxy:
+        reached = access(tmp_path, server, **{"proxy-url": f"http://me:secret@127.0.0.1:{proxy.port}"})
+        refusal = rf"the proxy 127\.0\.0\.1:{proxy.port} does not lead there: .*407"
+        with pytest.raises(OSError, match=refusal) as refused:
+            next(Collection(reached, PODS, dict[str, Any]).pages())
+        with closing(ApiCalls(reached)) as calls, pytest.raises(NotSentError, match=refusal):
+            await calls.get(PODS)
+    assert "secret" not in str(refused.value)
