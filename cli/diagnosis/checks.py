@@ -13,7 +13,7 @@ from .processes import own_services, process_pods, process_rights, process_setti
 from .quotas import gpu_quota_checks, native_quota_checks
 from .scheduler import extender_calls, scheduler_checks, waiting_pods
 from .snapshot import Snapshot
-from .webhooks import refused_workloads, webhook_answers, webhook_registration
+from .webhooks import device_classes, refused_workloads, webhook_answers, webhook_registration
 
 CHECKS: Final[tuple[Check, ...]] = (
     *presence.CHECKS,
@@ -36,6 +36,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *node_cards.CHECKS,
     *pod_records.CHECKS,
     *refused_workloads.CHECKS,
+    *device_classes.CHECKS,
     *native_quota_checks.CHECKS,
     *gpu_quota_checks.CHECKS,
     *peer_programs.CHECKS,

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from certs.chain_health import ReadChain
+from halfcard.dra.driver_nodes import DeviceClass
 from settings.installation import Settings
 
 from .own_objects import MissingRight, OwnPod, Taint, WorkloadSnapshot
@@ -176,6 +177,7 @@ class Snapshot:
     schedulers: tuple[Scheduler, ...] = ()
     short_of_derived: tuple[str, ...] = ()
     refused: tuple[RefusedWorkload, ...] = ()
+    device_classes: tuple[DeviceClass, ...] = ()
     quotas: tuple[Object, ...] = ()
     crds: Mapping[str, Object | None] = field(default_factory=dict)
     budgets: tuple[Object, ...] = ()

@@ -163,6 +163,7 @@ async def _of_nodes_and_pods(reader: Reader, settings: Settings, now: datetime) 
         "counted_pods": len(pods),
         "daemons": observations.daemons(pods.values()),
         "doubts": (*left_out, *state.inconsistencies()),
+        "device_classes": state.driver_nodes.classes(),
     }
 
 

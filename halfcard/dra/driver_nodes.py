@@ -78,9 +78,11 @@ class DriverNodes:
         return self._drivers.get(node, "")
 
     def _known_drivers(self) -> frozenset[str]:
-        classes = [each for each in self._seen.values() if isinstance(each, DeviceClass)]
-        offering = [each for each in classes if each.spec.extended_resource_name == names.NVIDIA_GPU]
+        offering = [each for each in self.classes() if each.spec.extended_resource_name == names.NVIDIA_GPU]
         return frozenset().union(*[each.drivers for each in offering])
+
+    def classes(self) -> tuple[DeviceClass, ...]:
+        return tuple([each for each in self._seen.values() if isinstance(each, DeviceClass)])
 
     def replace(self, kind: type[Published], found: Iterable[Published]) -> None:
         """Replaces all classes, or all slices."""

@@ -27,7 +27,15 @@ _ROW: Final = """CHECKS: Final[tuple[Check, ...]] = (
 _FAULT: Final = '''] = {
     "a node is cordoned": (replace(HEALTHY, cordoned=("gpu-1",)), "node-cordoned", "gpu-1: is cordoned"),
     "no configuration is there"'''
-_TESTS: Final = ("__init__.py", "conftest.py", "cli/__init__.py", "cli/command.py", "cli/diagnosis", "certs")
+_TESTS: Final = (
+    "__init__.py",
+    "builders.py",
+    "conftest.py",
+    "cli/__init__.py",
+    "cli/command.py",
+    "cli/diagnosis",
+    "certs",
+)
 _PAGE: Final = "from docs.fragments import checks; print(checks())"
 
 

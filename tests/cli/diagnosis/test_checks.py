@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
+import msgspec
 import pytest
 import yaml
 
@@ -17,8 +18,10 @@ from cli.diagnosis.snapshot import ABSENT, NotOfferedEvent, Probe, RefusedWorklo
 from extender.scheduler_api.scheduler_contact import HandshakeFailure
 from halfcard import names
 from halfcard.caller_tokens import path_with, split_path
+from halfcard.dra.driver_nodes import DeviceClass
 from settings.installation import Settings
 from settings.sections import DerivedResources
+from tests.builders import device_class
 from tests.cli.command import ROOT
 
 from . import planted, test_certificates
@@ -147,6 +150,16 @@ SERVED: Final = f"{ADMISSION}.{names.NAMESPACE}.svc"
 PEER: Final = workload("DaemonSet", "nvidia-device-plugin-daemonset", namespace="gpu", account="x", config_maps=())
 NVIDIA: Final = PEER._replace(images=("registry.example:5000/nvidia/k8s-device-plugin:v0.17.0",))
 HAMI: Final = workload("Deployment", "hami-scheduler", namespace="hami", images=("projecthami/hami:v2@sha256:0",))
+
+
+def class_of(name: str, expression: str = "device.driver == 'gpu.nvidia.com'", **more: Any) -> DeviceClass:
+    return msgspec.convert(device_class(name, expression, **more), DeviceClass)
+
+
+def test_listed_classes_and_classes_of_other_devices_are_no_findings() -> None:
+    nic = class_of("nic.example.com", "device.driver == 'nic.example.com'", resource=None)
+    assert diagnose(replace(HEALTHY, device_classes=(class_of("gpu.nvidia.com"), nic))).findings == ()
+
 
 FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
     "no configuration is there": (
@@ -511,6 +524,21 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         replace(HEALTHY, refused=(RefusedWorkload("DaemonSet monitoring/node-exporter", "got; rule; fix [HC024]"),)),
         "workload-refused",
         "DaemonSet monitoring/node-exporter: got; rule; fix [HC024]",
+    ),
+    "a class has whole cards and is not listed": (
+        replace(HEALTHY, device_classes=(class_of("own", "device.driver == 'own.example.com'"),)),
+        "device-class-unlisted",
+        "device class own: has nvidia.com/gpu, and claims of it are not refused",
+    ),
+    "a class of NVIDIA's driver is not listed": (
+        replace(HEALTHY, device_classes=(class_of("large", resource=None),)),
+        "device-class-unlisted",
+        "device class large: selects devices of gpu.nvidia.com",
+    ),
+    "a class names no driver": (
+        replace(HEALTHY, device_classes=(class_of("any", "true", resource=None),)),
+        "device-class-unlisted",
+        "device class any: names no driver",
     ),
     "the settings have no ConfigMap": (
         replace(HEALTHY, settings_hash=""),
