@@ -45,8 +45,8 @@ CHECKS: Final[tuple[Check, ...]] = (
         "device-class-unlisted",
         WARNING,
         "the setting `gpu_device_classes` has every device class that brings GPUs",
-        "Claims of other classes bring GPUs past every GpuQuota. A class is judged by its `extendedResourceName` and by"
-        " the driver that its selectors name.",
+        f"Claims of other classes bring GPUs past every {names.GPU_QUOTA}. A class is judged by its"
+        " `extendedResourceName` and by the driver that its selectors name.",
         _unlisted,
         unless=("settings-unusable",),
     ),
