@@ -354,10 +354,12 @@ def test_the_service_monitor_selects_every_pod() -> None:
     made = {(item["kind"], item["metadata"]["name"]): item for item in objects(values)}
     service = made["Service", "halfcard-metrics"]
     pods = [item["spec"]["template"] for item in made.values() if item["kind"] in ("Deployment", "DaemonSet")]
+    scraped = {port["targetPort"] for port in service["spec"]["ports"]}
     assert len(pods) == 5
     for pod in pods:
         assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
-        assert "metrics" in [port["name"] for port in pod["spec"]["containers"][0]["ports"]]
+        ports = {port["name"] for port in pod["spec"]["containers"][0]["ports"]}
+        assert len(ports & scraped) == 1, "each process has its metrics at one of them"
     monitor = made["ServiceMonitor", "halfcard"]["spec"]
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     assert [each["port"] for each in monitor["endpoints"]] == [each["name"] for each in service["spec"]["ports"]]
