@@ -77,7 +77,7 @@ def read_report(cluster: Cluster, namespace: str, pod: str, container: str) -> C
         answer = cluster.request("GET", path)
         return parse_report(answer.body) if answer.ok and isinstance(answer.body, str) else None
 
-    cluster.wait_until(lambda: report() is not None, what=f"the report of {container} of {pod}")
+    cluster.wait_until(lambda: report() is not None, what=f"the report of {container} of {pod}", seconds=90)
     found = report()
     assert found is not None
     return found
