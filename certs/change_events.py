@@ -12,6 +12,7 @@ from certs.chains import Chain
 from certs.reconcile import Change, CompletedStep
 from certs.steps import Publish, RenewAuthority, RenewLeaf, Trust
 from halfcard import names
+from halfcard.api_paths import path_of_events
 from halfcard.events import event, once
 from kube.api.calls import ApiCalls, NoAnswerError
 from serving.log import Log
@@ -43,9 +44,9 @@ async def _write(calls: ApiCalls, log: Log, about: Mapping[str, str], content: M
     name, source = {"generateName": f"{about['name']}."}, {"component": names.CERTS_SERVICE}
     body = event({"apiVersion": "v1", **about}, name, source, content, is_warning=False)
     try:
-        answer = await calls.post(f"/api/v1/namespaces/{about['namespace']}/events", body)
+        answer = await calls.post(path_of_events(about["namespace"]), body)
     except NoAnswerError as error:
         log.warning("event not written", why=str(error))
     else:
         if answer.status != HTTPStatus.CREATED:
-            log.warning("event not written", why=f"{answer.status} {answer.message()}")
+            log.warning("event not written", why=answer.refusal())

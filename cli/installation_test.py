@@ -78,7 +78,7 @@ def _resources(pod: Mapping[str, Any]) -> Any:
 async def extender(calls: ApiCalls, tls: ssl.SSLContext) -> Answers:
     answer = await calls.get(_SLICES)
     if answer.status != HTTPStatus.OK:
-        yield "replicas of the extender", f"got {answer.status} {answer.message()}"
+        yield "replicas of the extender", f"got {answer.refusal()}"
         return
     addresses = [*_ready(msgspec.json.decode(answer.body))]
     if not addresses:

@@ -15,12 +15,13 @@ from typing import Any, Final
 import msgspec
 
 from halfcard import names
+from halfcard.api_paths import path_of_pod
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.problems import printable
 from kube.api.calls import Answer, ApiCalls, NoAnswerError
 from serving.log import Log
 
-from .bind.pod_requests import path_of_pod
+from .bind.pod_requests import eviction
 
 _OLD: Final = timedelta(minutes=2)
 _GONE: Final = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
@@ -73,13 +74,13 @@ class MisuseEvictions:
             mark = printable(pod.annotations[names.MISUSE], _WHY_CHARS)
             return self.log.event("evicted", pod=title, node=pod.node, misuse=mark)
         if answer.status not in _GONE:
-            self.log.warning("not evicted", pod=title, why=f"{answer.status} {answer.message()}")
+            self.log.warning("not evicted", pod=title, why=answer.refusal())
         return None
 
     async def _remove(self, pod: StoredPod) -> Answer:
         """Evicts the pod, and deletes it where a disruption budget forbids that: it is that of the pod's own tenant."""
         path, options = path_of_pod(pod.meta.namespace or "", pod.meta.name or ""), _only_this(pod)
-        answer = await self.calls.post(f"{path}/eviction", msgspec.json.encode(_eviction(pod, options)))
+        answer = await self.calls.post(f"{path}/eviction", eviction(pod.meta.name or "", options))
         if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
             return await self.calls.delete(path, msgspec.json.encode(options))
         return answer
@@ -95,8 +96,3 @@ def is_fresh(mark: str, now: datetime) -> bool:
 
 def _only_this(pod: StoredPod) -> dict[str, Any]:
     return {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": pod.meta.uid}}
-
-
-def _eviction(pod: StoredPod, options: dict[str, Any]) -> dict[str, Any]:
-    metadata = {"name": pod.meta.name, "namespace": pod.meta.namespace}
-    return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}

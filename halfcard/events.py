@@ -28,8 +28,14 @@ def event(
     *,
     is_warning: bool = True,
 ) -> bytes:
-    """Builds an Event; `about` refers to the object, `metadata` names the Event, `told` has reason, message, times and
-    count.
+    """Builds an Event.
+
+    Args:
+        about: refers to the object.
+        metadata: names the Event.
+        source: who writes it.
+        content: reason, message, times and count.
+        is_warning: its type; otherwise it is normal.
     """
     return msgspec.json.encode(
         {

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from halfcard import names
+from halfcard.api_paths import path_of_events
 from halfcard.events import MOST_CHARS, NOWHERE, event, moment
 from halfcard.pod.spec import OwnerReference, PodMetadata
 from halfcard.problems import printable
@@ -123,7 +124,7 @@ class RefusalEvents:
             return
         when, count, name = moment(self._now()), counter.count, self._name(counter.about, uid)
         counter.since = counter.since or when
-        collection = f"/api/v1/namespaces/{counter.about.get('namespace', NOWHERE)}/events"
+        collection = path_of_events(counter.about.get("namespace", NOWHERE))
         news = {"count": count, "lastTimestamp": when, "message": printable(counter.message, MOST_CHARS)}
         answer = await self._calls.patch(f"{collection}/{name}", msgspec.json.encode(news))
         if answer.status == HTTPStatus.NOT_FOUND:
@@ -132,7 +133,7 @@ class RefusalEvents:
             )
         counter.written = count  # where it failed, the next refusal tries again
         if answer.status not in (HTTPStatus.OK, HTTPStatus.CREATED):
-            self._log.warning("event not written", why=f"{answer.status} {answer.message()}")
+            self._log.warning("event not written", why=answer.refusal())
 
     def _name(self, about: Mapping[str, str], uid: str) -> str:
         return f"{about['name']}.{hashlib.sha256(f'{uid}{self._instance}'.encode()).hexdigest()[:16]}"

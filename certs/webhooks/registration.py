@@ -159,7 +159,7 @@ class WebhookRegistration:
     async def _slices(self) -> list[_Slice]:
         answer = await self.calls.get(slices_path(self.wanted.namespace) + _of_the_webhook())
         if answer.status != HTTPStatus.OK:
-            raise StoreError(f"reading the endpoints of {names.ADMISSION_SERVICE}: {answer.status} {answer.message()}")
+            raise StoreError(f"reading the endpoints of {names.ADMISSION_SERVICE}: {answer.refusal()}")
         return msgspec.json.decode(answer.body, type=_Slices).items
 
     def _log_once(self, place: ObjectPath, reason: str) -> None:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from halfcard import names
+from halfcard.api_paths import path_of_events
 from halfcard.capacity import ImplausibleError
 from halfcard.cards import Card
 from halfcard.events import NOWHERE, event, moment, once
@@ -19,7 +20,7 @@ from halfcard.inventory import read_inventory
 
 from .announcement import card_title
 
-EVENTS_PATH: Final = f"/api/v1/namespaces/{NOWHERE}/events"
+EVENTS_PATH: Final = path_of_events(NOWHERE)
 
 _AGAIN_AFTER_S: Final = 1800.0
 _MOST_REMEMBERED: Final = 200

@@ -161,7 +161,7 @@ class NodeWriter:
         while self._events:
             answer = await self._calls.post(EVENTS_PATH, self._events[0])
             if answer.status not in _WRITTEN:
-                self._log.warning("event not written", why=f"{answer.status} {answer.message()}")
+                self._log.warning("event not written", why=answer.refusal())
             self._events.popleft()
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import quote
 
 import msgspec
 
+from halfcard.api_paths import path_of_pod
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.problems import printable
@@ -26,7 +26,7 @@ class UnansweredError(Exception):
 async def stored_pod(calls: ApiCalls, namespace: str, name: str) -> StoredPod:
     """Reads the pod from the API server: names are reused, and the watch may be behind."""
     try:
-        answer = await calls.get(_path(namespace, name))
+        answer = await calls.get(path_of_pod(namespace, name))
     except NoAnswerError as error:
         raise UnansweredError(str(error)) from None
     if answer.status == HTTPStatus.NOT_FOUND:
@@ -41,7 +41,7 @@ async def record(calls: ApiCalls, pod: PodFacts, annotations: Mapping[str, str])
     metadata = {"uid": pod.uid, "resourceVersion": pod.version, "annotations": annotations}
     body = msgspec.json.encode({"metadata": metadata})
     try:
-        answer = await calls.patch(_path(pod.namespace, pod.name), body)
+        answer = await calls.patch(path_of_pod(pod.namespace, pod.name), body)
     except NoAnswerError as error:
         raise RefusedError(f"pod {pod.title}: its cards cannot be recorded: {error}; kubelet tries again") from None
     if answer.status == HTTPStatus.CONFLICT:
@@ -51,9 +51,5 @@ async def record(calls: ApiCalls, pod: PodFacts, annotations: Mapping[str, str])
     return _POD.decode(answer.body)
 
 
-def _path(namespace: str, name: str) -> str:
-    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
-
-
 def _quoted(answer: Answer) -> str:
-    return printable(f"{answer.status} {answer.message()}")
+    return printable(answer.refusal())

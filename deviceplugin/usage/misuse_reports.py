@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import quote
 
 import msgspec
 
 from halfcard import names
+from halfcard.api_paths import path_of_events, path_of_pod
 from halfcard.events import event, moment, once
 from halfcard.placing.pod_facts import PodFacts
 from kube.api.calls import Answer, ApiCalls, NoAnswerError
@@ -92,13 +92,13 @@ class MisuseReports:
             yield each
 
     async def _write_event(self, misuse: Misuse) -> None:
-        path = f"/api/v1/namespaces/{quote(misuse.namespace, safe='')}/events"
+        path = path_of_events(misuse.namespace)
         why = await self._refusal(self.calls.post(path, _event(misuse, self.node, self.now())), HTTPStatus.CREATED)
         said = {"of": misuse.title, "reason": misuse.reason, "card": misuse.card, "mib": misuse.used_mib}
         self.log.warning("card used beyond the grant", **said, **({"why": why} if why else {}))
 
     async def _mark(self, misuse: Misuse) -> None:
-        path = f"/api/v1/namespaces/{quote(misuse.namespace, safe='')}/pods/{quote(misuse.pod, safe='')}"
+        path = path_of_pod(misuse.namespace, misuse.pod)
         marked = {names.MISUSE: f"{moment(self.now())} {misuse.sentence}"}
         body = msgspec.json.encode({"metadata": {"uid": misuse.uid, "annotations": marked}})
         if why := await self._refusal(self.calls.patch(path, body), HTTPStatus.OK):
@@ -109,7 +109,7 @@ class MisuseReports:
             answer = await call
         except NoAnswerError as error:
             return str(error)
-        return "" if answer.status == success else f"{answer.status} {answer.message()}"
+        return "" if answer.status == success else answer.refusal()
 
 
 def _event(misuse: Misuse, node: str, now: datetime) -> bytes:

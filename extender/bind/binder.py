@@ -17,6 +17,7 @@ from typing import Final, Protocol
 import msgspec
 
 from halfcard import names
+from halfcard.api_paths import path_of_pod
 from halfcard.dialects import Dialects
 from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import Layout, best, fits
@@ -35,7 +36,7 @@ from ..packing.placement import PackingPolicy
 from ..quota_limits import QuotaLimits, narrowed
 from ..state import State
 from ..unplaceable import Unplaceable, check_no_record
-from .pod_requests import BindCall, binding, binding_path, fence_patch, path_of_pod, pod_path
+from .pod_requests import BindCall, binding, binding_path, fence_patch, pod_path
 from .quota_reservations import NO_RESERVATION, NoBudgetError, QuotaReservations
 
 _TRIES: Final = 4
@@ -344,4 +345,4 @@ def _refused(assumed: PodFacts, answer: Answer) -> NotBound:
 
 
 def _quoted(answer: Answer) -> str:
-    return printable(f"{answer.status} {answer.message()}", _QUOTED_CHARS)
+    return printable(answer.refusal(), _QUOTED_CHARS)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-from urllib.parse import quote
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
 from halfcard import names
+from halfcard.api_paths import path_of_pod
 from halfcard.placing.pod_facts import PodFacts
 
 
@@ -20,16 +21,20 @@ class BindCall(NamedTuple):
     node: str
 
 
-def path_of_pod(namespace: str, name: str) -> str:
-    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
-
-
 def pod_path(facts: PodFacts) -> str:
     return path_of_pod(facts.namespace, facts.name)
 
 
 def binding_path(facts: PodFacts) -> str:
     return f"{pod_path(facts)}/binding"
+
+
+def eviction(name: str, options: Mapping[str, Any]) -> bytes:
+    """Returns the body of an eviction; `options` are those of the deletion."""
+    metadata = {"name": name}
+    return msgspec.json.encode(
+        {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
+    )
 
 
 def fence_patch(uid: str, fence: str) -> bytes:

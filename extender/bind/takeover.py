@@ -68,4 +68,4 @@ class Takeover:
                 self.state.forget(facts.uid)
             self.state.put_pod(pod)
         elif answer.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # gone, or another pod of that name
-            raise TakeoverError(f"pod {facts.title} could not be fenced: {answer.status} {answer.message()}")
+            raise TakeoverError(f"pod {facts.title} could not be fenced: {answer.refusal()}")

@@ -13,17 +13,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import quote
-
-import msgspec
 
 from halfcard import names
+from halfcard.api_paths import path_of_events, path_of_pod
 from halfcard.events import event, once
 from halfcard.placing.pod_facts import PodFacts
 from kube.api.calls import ApiCalls, NoAnswerError
 from serving.log import Log
 
-from ..bind.pod_requests import path_of_pod
+from ..bind.pod_requests import eviction
 from ..explain.pending import NodeEvictions, fewest_evictions
 from ..quota_limits import LimitsOf
 from ..state import State
@@ -101,11 +99,11 @@ class PreemptionAdvice:
 
     async def _write_event(self, facts: PodFacts, evictions: NodeEvictions) -> None:
         answer = await self.calls.post(
-            f"/api/v1/namespaces/{quote(facts.namespace, safe='')}/events",
+            path_of_events(facts.namespace),
             _event(facts, sentence(evictions, evicts=self.evicts), self.now()),
         )
         if answer.status != HTTPStatus.CREATED:
-            self.log.warning("preemption advice failed", pod=facts.title, why=f"{answer.status} {answer.message()}")
+            self.log.warning("preemption advice failed", pod=facts.title, why=answer.refusal())
 
     async def _evict(self, facts: PodFacts, evictions: NodeEvictions) -> None:
         """Evicts the victims; stops where the API server refuses one (a disruption budget), because all are needed."""
@@ -113,10 +111,10 @@ class PreemptionAdvice:
             namespace, _, name = victim.pod.partition("/")
             answer = await self.calls.post(
                 f"{path_of_pod(namespace, name)}/eviction",
-                msgspec.json.encode({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}),
+                eviction(name, {}),
             )
             if answer.status not in (HTTPStatus.CREATED, HTTPStatus.NOT_FOUND):
-                why = f"{answer.status} {answer.message()}"
+                why = answer.refusal()
                 self.log.warning("not evicted", pod=victim.pod, for_pod=facts.title, node=evictions.node, why=why)
                 return
             self.log.event("evicted", pod=victim.pod, for_pod=facts.title, node=evictions.node)

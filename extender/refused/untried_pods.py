@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from heapq import nsmallest
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import quote
 
 from halfcard import names
+from halfcard.api_paths import path_of_events
 from halfcard.events import event, once
 from halfcard.exit_codes import UnreadableError
 from halfcard.pod.reported_pod import ReportedPod
@@ -79,10 +79,10 @@ class UntriedPods:
         return facts is not None and facts.asks_for_cards
 
     async def _write_event(self, pod: ReportedPod) -> None:
-        path = f"/api/v1/namespaces/{quote(pod.meta.namespace or '', safe='')}/events"
+        path = path_of_events(pod.meta.namespace or "")
         answer = await self.calls.post(path, _event(pod, sentence(pod, self.served), self.now()))
         if answer.status not in (HTTPStatus.CREATED, HTTPStatus.CONFLICT):
-            why = f"{answer.status} {answer.message()}"
+            why = answer.refusal()
             self.log.warning("pods that no scheduler tries are not reported", pod=pod.meta.name, why=why)
 
 

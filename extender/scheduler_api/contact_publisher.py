@@ -67,6 +67,6 @@ class ContactPublisher:
         if answer.status == HTTPStatus.OK:
             self.trouble = None
         elif answer.status != HTTPStatus.CONFLICT:
-            what = f"the scheduler's calls are not published: {self._path}: {answer.status} {answer.message()}"
+            what = f"the scheduler's calls are not published: {self._path}: {answer.refusal()}"
             self.trouble = printable(f"{what}; apply deploy/chart/halfcard/rbac/extender.yaml")
         return answer.status == HTTPStatus.OK

@@ -15,7 +15,7 @@ Header = tuple[str, str]
 
 
 class Impersonation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A user and what belongs to it; empty for nobody. Fields are named as in a kubeconfig."""
+    """A user and what belongs to it; empty for no user. Fields are named as in a kubeconfig."""
 
     user: str = msgspec.field(default="", name="as")
     uid: str = msgspec.field(default="", name="as-uid")

@@ -24,6 +24,10 @@ class Answer(NamedTuple):
     status: int
     body: bytes
 
+    def refusal(self) -> str:
+        """Returns status and message, for a log or a sentence."""
+        return f"{self.status} {self.message()}"
+
     def message(self) -> str:
         """Returns the API server's message of a refusal; empty where the body has none."""
         try:

@@ -1,7 +1,7 @@
 """Reads the kubeconfig that kubectl uses.
 
 Invariant: what would be ignored is refused. A command that ignored `as:` would act as the administrator where kubectl
-acts as somebody else, and one that ignored `proxy-url` would talk to another server.
+acts as another user, and one that ignored `proxy-url` would talk to another server.
 """
 
 from __future__ import annotations

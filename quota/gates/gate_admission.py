@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
-from urllib.parse import quote
 
 import msgspec
 
 from halfcard import names
+from halfcard.api_paths import path_of_pod
 from halfcard.quota.budget_messages import waits_for
 from halfcard.quota.budgets import Budget
 from halfcard.quota.ledger import Entry
@@ -129,10 +129,10 @@ class GateAdmission:
 
     async def _remove_gate(self, waiting: WaitingPod, pod: ChargedPod) -> None:
         """Removes the gate; after a failure the next round finds the reservation and tries again."""
-        path = pod_path(waiting.namespace, waiting.pod)
+        path = path_of_pod(waiting.namespace, waiting.pod)
         answer = await self.calls.patch(path, gate_removal(waiting.uid, pod.version, pod.gates))
         if answer.status not in (HTTPStatus.OK, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
-            why = f"{answer.status} {answer.message()}"
+            why = answer.refusal()
             self.log.warning("gate not removed", pod=f"{waiting.namespace}/{waiting.pod}", why=why)
 
 
@@ -151,10 +151,6 @@ def _waiting(
 def _reason(blocked: BlockedPod, budgets: Sequence[Budget]) -> WaitingReason:
     title = next(each.title for each in budgets if each.ledger == blocked.ledger)
     return WaitingReason(blocked.waiting.namespace, blocked.waiting.pod, waits_for(blocked, title))
-
-
-def pod_path(namespace: str, name: str) -> str:
-    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}"
 
 
 def gate_removal(uid: str, version: str, gates: Iterable[str]) -> bytes:

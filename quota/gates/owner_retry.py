@@ -104,7 +104,7 @@ class OwnerRetry:
 
     def _waiting(self, answer: Any, is_short: Callable[[Object, Object], bool]) -> Iterator[str]:
         if answer.status != HTTPStatus.OK:
-            self._log.warning("owner retry failed", why=f"{answer.status} {answer.message()}")
+            self._log.warning("owner retry failed", why=answer.refusal())
             return
         for each in msgspec.json.decode(answer.body).get("items") or ():
             if is_short(each["spec"], each.get("status") or {}) and self._asks(each["spec"].get("template") or {}):

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from halfcard import names
+from halfcard.api_paths import path_of_events
 from halfcard.events import MOST_CHARS, NOWHERE, event, moment, once
 from halfcard.problems import printable
 from kube.api.calls import ApiCalls
@@ -26,7 +27,7 @@ class QuotaEvents:
     async def send(self, about: Mapping[str, str], reason: str, message: str, *, is_warning: bool = True) -> str:
         """Sends one; `about` refers to the object. Returns a refusal as a sentence, or empty. Raises NoAnswerError."""
         content = once(reason, printable(message, MOST_CHARS), utc_now())
-        collection = f"/api/v1/namespaces/{about.get('namespace', NOWHERE)}/events"
+        collection = path_of_events(about.get("namespace", NOWHERE))
         digest = hashlib.sha256((about["uid"] + reason).encode()).hexdigest()[:16]
         name = f"{about['name'][:_NAME_CHARS].rstrip('-.')}.{digest}"
         known = await self._calls.get(f"{collection}/{name}")
