@@ -54,7 +54,6 @@ from .node_pods import NodePods, WatchedObject
 from .node_view import NodeView
 from .options import AgentOptions
 from .self_signed import self_signed
-from .usage.accounts import Accounts, by_container
 from .usage.cgroups import Cgroups
 from .usage.meter import Meter
 from .usage.misuse_reports import MisuseReports
@@ -86,15 +85,7 @@ class Agent:
         self._config = self._watched_config(access)
         self._last_news: object = None
         checkpoint = Checkpoint(paths.plugins)
-        self._view = NodeView(
-            paths.node,
-            options,
-            cards=self._cards,
-            pods=self._pods,
-            node=self._node,
-            config=self._config,
-            checkpoint=checkpoint,
-        )
+        self._view = self._node_view(checkpoint)
         self._adoption_records = AdoptionRecords(self._calls, options, log, time.time_ns)
         self._node_writer = NodeWriter(self._calls, paths.node, log, utc_now)
         self._registry = CollectorRegistry()
@@ -113,24 +104,47 @@ class Agent:
             self._cgroups,
             self._view.granted_cards,
             is_made_up=gpus.is_made_up,
-            accounts=self._accounts,
+            accounts=lambda: self._share_meter.accounts,
         )
-        self._misuse = MisuseReports(
-            self._meter.usage,
-            self._pods.unfinished,
-            self._calls,
-            paths.node,
-            options.exempt,
-            options.marks_misuse,
-            log,
-            utc_now,
-        )
+        self._misuse = self._misuse_reports()
         self._card_files = self._described_files()
         self._isolation = Isolation(lambda: self._view.isolation().mode, self._libraries, self._shares.folder)
         self._allocator = Allocator(self._context(), options, self._slots, self._injector())
         metered = MeteredAllocator(self._allocator, self._metrics, log)
         self._plugins = Plugins(metered, paths.plugins, self._pod_resources, self._metrics.count_registration)
-        self._advertiser = Advertiser(
+        self._advertiser = self._made_advertiser()
+
+    def _watched_config(self, access: Access) -> WatchedObject | None:
+        if self._options.slicing_config is None:
+            return None
+        namespace, name = self._options.slicing_config
+        return WatchedObject(access, f"/api/v1/namespaces/{namespace}/configmaps", name, self._stale.set)
+
+    def _node_view(self, checkpoint: Checkpoint) -> NodeView:
+        return NodeView(
+            self._paths.node,
+            self._options,
+            cards=self._cards,
+            pods=self._pods,
+            node=self._node,
+            config=self._config,
+            checkpoint=checkpoint,
+        )
+
+    def _misuse_reports(self) -> MisuseReports:
+        return MisuseReports(
+            self._meter.usage,
+            self._pods.unfinished,
+            self._calls,
+            self._paths.node,
+            self._options.exempt,
+            self._options.marks_misuse,
+            self._log,
+            utc_now,
+        )
+
+    def _made_advertiser(self) -> Advertiser:
+        return Advertiser(
             self._view,
             self._cards,
             self._plugins,
@@ -139,14 +153,8 @@ class Agent:
             until_known=self._until_known,
             isolation=self._isolation_condition,
             stale=self._stale,
-            is_made_up=gpus.is_made_up,
+            is_made_up=self._gpus.is_made_up,
         )
-
-    def _watched_config(self, access: Access) -> WatchedObject | None:
-        if self._options.slicing_config is None:
-            return None
-        namespace, name = self._options.slicing_config
-        return WatchedObject(access, f"/api/v1/namespaces/{namespace}/configmaps", name, self._stale.set)
 
     def _described_files(self) -> CardFiles:
         folders = () if self._paths.by_symlinks else names.CDI_FOLDERS  # a runtime without CDI reads no description
@@ -282,14 +290,14 @@ class Agent:
     async def _measure_shares(self) -> None:
         while True:
             await asyncio.sleep(_MEASURE_EVERY_S)
-            pods = [HeldSlot(slot.name, slot.uid) for slot in self._slots]
-            if pods and self._shares.slots():
-                await asyncio.to_thread(self._share_meter.measure, pods)
+            slots = self._held_slots()
+            if slots or self._share_meter.accounts:
+                await asyncio.to_thread(self._share_meter.measure, slots)
 
-    def _accounts(self) -> Accounts:
-        """Returns the accounts of slots of which it is certain to which container they belong."""
-        known = {slot.name: (slot.uid, slot.containers[0]) for slot in self._slots if len(slot.containers) == 1}
-        return by_container(self._share_meter.said, known)
+    def _held_slots(self) -> list[HeldSlot]:
+        held = set(self._shares.slots())
+        found = [slot for slot in self._slots if slot.name in held]
+        return [HeldSlot(each.name, each.uid, each.only_container) for each in found]
 
     async def _report_misuse(self) -> None:
         await self._pods.informer.wait_until_ready()

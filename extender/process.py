@@ -84,13 +84,7 @@ class Extender:
             notes=self._stats.notes,
         )
         self._misuse = MisuseEvictions(self._calls, log, self._leadership.may_decide, options.exempt, utc_now)
-        self._watches = ClusterWatches(
-            access,
-            options.dialects,
-            options.capacity_rules,
-            on_arrival=self._stats.observe,
-            on_pod=self._misuse.observe if options.evicts_misuse else lambda _: None,
-        )
+        self._watches = self._cluster_watches(access)
         self.state = self._watches.state
         self._driver_watches = DriverWatches(access, self.state.driver_nodes)
         self._policies = PolicyCache(options.packing, self._stats.mix, self.state, options.strengths)
@@ -105,6 +99,16 @@ class Extender:
         self._requeue = Requeue(self.state, self.answers, self._calls, self._budgets)
         self._untried = UntriedPods(
             access, self.state, self._calls, log, options.schedulers, self._leadership.may_decide, utc_now
+        )
+
+    def _cluster_watches(self, access: Access) -> ClusterWatches:
+        options = self._options
+        return ClusterWatches(
+            access,
+            options.dialects,
+            options.capacity_rules,
+            on_arrival=self._stats.observe,
+            on_pod=self._misuse.observe if options.evicts_misuse else lambda _: None,
         )
 
     def _policy_refresh(self) -> PolicyRefresh:

@@ -63,6 +63,11 @@ class Slot(msgspec.Struct, frozen=True):
         return slot_name(self.resource, self.ids)
 
     @property
+    def only_container(self) -> str:
+        """Returns the container; empty where it may be one of several."""
+        return self.containers[0] if len(self.containers) == 1 else ""
+
+    @property
     def title(self) -> str:
         return f"{self.namespace}/{self.pod}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -16,8 +16,10 @@ _MS_NS: Final = 10**6
 _MOST: Final = 2**53
 """JSON and Prometheus know greater numbers only inexactly."""
 
-Accounts = Mapping[tuple[str, str, str], AccountUsage]
-"""By the uid of the pod, the container and the card's uuid."""
+AccountKey = tuple[str, str, str]
+"""The uid of the pod, the container and the card's uuid."""
+
+Accounts = Mapping[AccountKey, AccountUsage]
 
 
 def said_of(card: AccountCard, processes: Collection[int]) -> AccountUsage:
@@ -37,18 +39,11 @@ def _bounded(amount: int) -> int:
     return min(amount, _MOST)
 
 
-def by_container(said: Mapping[tuple[str, str], AccountUsage], containers: Mapping[str, tuple[str, str]]) -> Accounts:
-    """Adds up what slots say of each card of a container, which has one account for each resource and uses one of them.
-
-    Args:
-        said: by slot and uuid.
-        containers: the uid of the pod and the container, by slot.
-    """
-    found: dict[tuple[str, str, str], AccountUsage] = {}
-    for (slot, uuid), account in said.items():
-        if (container := containers.get(slot)) is not None:
-            key = (*container, uuid)
-            found[key] = _sum(found[key], account) if key in found else account
+def added_up(said: Iterable[tuple[AccountKey, AccountUsage]]) -> Accounts:
+    """Adds up the accounts of each container: it has one for each resource, and uses one of them."""
+    found: dict[AccountKey, AccountUsage] = {}
+    for key, account in said:
+        found[key] = _sum(found[key], account) if key in found else account
     return found
 
 

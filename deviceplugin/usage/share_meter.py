@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from halfcard.isolation.shared_files import AccountCard, BrokenAccountError, Exc
 
 from ..gpus.interface import GpusError, Load
 from ..isolation.share_files import ShareFiles
-from .accounts import said_of
+from .accounts import AccountKey, Accounts, added_up, said_of
 from .cgroup_paths import Owner
 from .process_names import ProcessNames
 from .usage_report import AccountUsage
@@ -25,14 +26,20 @@ _MIB: Final = 1 << 20
 
 
 class HeldSlot(NamedTuple):
-    """A slot, perhaps with an account, and the uid of its pod."""
+    """A slot with an account.
 
-    slot: str
+    Attributes:
+        uid: that of its pod.
+        container: empty where it may belong to one of several.
+    """
+
+    name: str
     uid: str
+    container: str
 
 
 class _Account(NamedTuple):
-    pod: HeldSlot
+    slot: HeldSlot
     uuids: Sequence[str]
     cards: Sequence[AccountCard]
 
@@ -52,26 +59,24 @@ class ShareMeter:
         self._owners = owners
         self._names = names
         self._written: dict[tuple[str, int], Sequence[Excess]] = {}
-        self.said: Mapping[tuple[str, str], AccountUsage] = {}
-        """What the accounts say of the processes that were measured last, by slot and uuid."""
+        self.accounts: Accounts = {}
+        """What containers say of the processes that were measured last."""
 
-    def measure(self, pods: Iterable[HeldSlot]) -> None:
-        accounts = [account for pod in pods if (account := self._account(pod)) is not None]
+    def measure(self, slots: Iterable[HeldSlot]) -> None:
+        accounts = [account for slot in slots if (account := self._account(slot)) is not None]
         loads = {uuid: load for uuid in _uuids(accounts) if (load := self._load_of(uuid)) is not None}
         pids = {process.pid for load in loads.values() for process in load.processes}
         owners, names = self._owners(pids), self._names.of(pids)
-        slots = {account.pod.slot for account in accounts}
-        self._written = {key: excess for key, excess in self._written.items() if key[0] in slots}
-        said: dict[tuple[str, str], AccountUsage] = {}
-        for account in accounts:
-            said |= self._update(account, loads, owners, names)
-        self.said = said
+        known = {account.slot.name for account in accounts}
+        self._written = {key: excess for key, excess in self._written.items() if key[0] in known}
+        updated = [self._update(account, loads, owners, names) for account in accounts]
+        self.accounts = added_up(chain.from_iterable(updated))
 
-    def _account(self, pod: HeldSlot) -> _Account | None:
+    def _account(self, slot: HeldSlot) -> _Account | None:
         """Returns the account; None where its container has spoiled it: it is seen from outside all the same."""
         with suppress(BrokenAccountError, OSError):
-            uuids = [f"GPU-{UUID(bytes=uuid)}" for uuid in self._files.uuids(pod.slot)]
-            return _Account(pod, uuids, self._files.account(pod.slot))
+            uuids = [f"GPU-{UUID(bytes=uuid)}" for uuid in self._files.uuids(slot.name)]
+            return _Account(slot, uuids, self._files.account(slot.name))
         return None
 
     def _load_of(self, uuid: str) -> Load | None:
@@ -81,17 +86,17 @@ class ShareMeter:
 
     def _update(
         self, before: _Account, loads: Mapping[str, Load], owners: Mapping[int, Owner], names: Mapping[int, int]
-    ) -> Mapping[tuple[str, str], AccountUsage]:
-        """Writes the excess of each card that the driver reads; returns what the account says of these cards."""
-        slot, said = before.pod.slot, {}
-        if (after := self._account(before.pod)) is None:
-            return {}
+    ) -> list[tuple[AccountKey, AccountUsage]]:
+        """Writes the excess of each card that the driver reads; returns what the container says of these cards."""
+        slot, said = before.slot, []
+        if (after := self._account(slot)) is None:
+            return []
         for at, uuid in enumerate(before.uuids):
             if uuid in loads:
-                measured = _measured(before.pod.uid, loads[uuid], owners, names)
-                self._write(slot, at, excesses(before.cards[at], measured, after.cards[at]))
-                said[slot, uuid] = said_of(after.cards[at], measured)
-        return said
+                measured = _measured(slot.uid, loads[uuid], owners, names)
+                self._write(slot.name, at, excesses(before.cards[at], measured, after.cards[at]))
+                said.append(((slot.uid, slot.container, uuid), said_of(after.cards[at], measured)))
+        return said if slot.container else []
 
     def _write(self, slot: str, at: int, excess: Sequence[Excess]) -> None:
         if self._written.get((slot, at)) != excess:

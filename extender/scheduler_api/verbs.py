@@ -69,7 +69,7 @@ def filter_nodes(
     refused = cached.by_reason(call.names, known=call.known)
     if cached.unknown_reason in refused and call.full is not None:
         _judge_unknown_nodes(state, cached, call, refused)
-    if cached.unknown_reason in refused:
+    if state.driver_nodes and cached.unknown_reason in refused:
         _leave_to_drivers(state, facts, cached.unknown_reason, refused)
     feasible = refused.pop(FITS, ())
     if feasible and (limits := limits_of(facts)) is not UNLIMITED:
@@ -110,10 +110,10 @@ def _judge_unknown_nodes(
 def _leave_to_drivers(state: State, facts: PodFacts, unknown: str, refused: dict[str, Sequence[str]]) -> None:
     """Lets nodes of drivers pass for whole cards: kube-scheduler found a device there before it called."""
     without_cards = refused.pop(unknown)
-    theirs = {name for name in without_cards if state.driver(name)}
-    others = [name for name in without_cards if name not in theirs] if theirs else without_cards
+    theirs = [name for name in without_cards if state.driver(name)]
+    others = [name for name in without_cards if not state.driver(name)]
     reason = FITS if may_go_to_driver(facts) else NOT_FOR_DRIVERS
-    _add_reasons(refused, {unknown: others, reason: [*theirs]})
+    _add_reasons(refused, {unknown: others, reason: theirs})
 
 
 def _add_reasons(refused: dict[str, Sequence[str]], by_reason: Mapping[str, Sequence[str]]) -> None:

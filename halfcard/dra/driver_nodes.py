@@ -7,7 +7,7 @@ A class that does not name its driver as `device.driver == "NAME"` selects none:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -71,11 +71,18 @@ class DriverNodes:
 
     def driver(self, node: str) -> str:
         """Returns the driver that has `nvidia.com/gpu` on the node; empty for none."""
+        return self._by_node().get(node, "")
+
+    def __bool__(self) -> bool:
+        """Returns whether any node has such a driver."""
+        return bool(self._by_node())
+
+    def _by_node(self) -> Mapping[str, str]:
         if self._drivers is None:
             known = self._known_drivers()
             slices = [each.spec for each in self._seen.values() if isinstance(each, ResourceSlice)]
             self._drivers = {each.node_name: each.driver for each in slices if each.node_name and each.driver in known}
-        return self._drivers.get(node, "")
+        return self._drivers
 
     def _known_drivers(self) -> frozenset[str]:
         offering = [each for each in self.classes() if each.spec.extended_resource_name == names.NVIDIA_GPU]

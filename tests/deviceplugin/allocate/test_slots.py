@@ -320,3 +320,9 @@ TestNode.settings = settings(max_examples=60, stateful_step_count=25)
 
 def test_a_record_is_read_back_as_it_was_written() -> None:
     assert msgspec.json.decode(msgspec.json.encode(slot()), type=Slot) == slot()
+
+
+@pytest.mark.parametrize(("containers", "only"), [(("a",), "a"), (("a", "b"), "")])
+def test_a_slot_names_its_container_where_it_is_the_only_possible_one(containers: tuple[str, ...], only: str) -> None:
+    slot = Slot("team", "p", "uid", containers, names.VCUDA_CORE, ("0",), USE, 1)
+    assert slot.only_container == only

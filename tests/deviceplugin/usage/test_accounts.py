@@ -7,7 +7,7 @@ from typing import Final
 from prometheus_client.parser import text_string_to_metric_families
 
 from deviceplugin.gpus.interface import Process
-from deviceplugin.usage.accounts import by_container, said_of, with_accounts
+from deviceplugin.usage.accounts import added_up, said_of, with_accounts
 from deviceplugin.usage.usage_json import read_usage, usage_json
 from deviceplugin.usage.usage_metrics import write
 from deviceplugin.usage.usage_report import AccountUsage
@@ -33,11 +33,9 @@ def test_the_rows_of_running_processes_are_added_up() -> None:
 
 
 def test_the_accounts_of_a_container_are_added_up_for_each_card() -> None:
-    unused, container = AccountUsage(0, 0, 0), ("uid-vcuda", "tensorflow")
-    said = {("cores", "GPU-0"): SAID, ("memory", "GPU-0"): unused, ("other", "GPU-0"): SAID}
-    for order in (said, dict(reversed(said.items()))):
-        found = by_container(order, {"cores": container, "memory": container})
-        assert found == {(*container, "GPU-0"): SAID}
+    unused, mine, other = AccountUsage(0, 0, 0), ("uid-vcuda", "tensorflow", "GPU-0"), ("uid-vcuda", "side", "GPU-0")
+    said = [(mine, SAID), (mine, unused), (other, SAID)]
+    assert added_up(said) == added_up(reversed(said)) == {mine: SAID, other: SAID}
 
 
 def test_forged_rows_give_numbers_that_every_format_has() -> None:

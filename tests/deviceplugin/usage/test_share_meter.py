@@ -17,7 +17,7 @@ from halfcard.isolation.shared_files import CardControl, Excess, excess_of_contr
 
 UUIDS: Final = [f"GPU-{number * 8}-{number * 4}-{number * 4}-{number * 4}-{number * 12}" for number in ("1", "2")]
 CARDS: Final = [CardControl(bytes.fromhex(number * 32), 1 << 30) for number in ("1", "2")]
-POD: Final = HeldSlot("slot", "uid-a")
+SLOT: Final = HeldSlot("slot", "uid-a", "main")
 PID: Final = 4711
 OWNER: Final = process_name(7, 55) << 16 | 9
 MIB: Final = 1 << 20
@@ -28,7 +28,7 @@ class Node:
 
     def __init__(self, folder: Path) -> None:
         self.files = ShareFiles(folder / "shares")
-        self.files.write(POD.slot, CARDS)
+        self.files.write(SLOT.name, CARDS)
         self.loads: dict[str, Load] = {}
         self.pods = {PID: "uid-a"}
         process = folder / "proc" / str(PID)
@@ -51,7 +51,7 @@ class Node:
     def says(self, at: int, mib: int, owner: int = OWNER) -> None:
         """Writes the first row of a card, as the library does."""
         start = 64 + at * (64 + 256 * 64)
-        with (self.files.folder(POD.slot) / "account").open("r+b") as account:
+        with (self.files.folder(SLOT.name) / "account").open("r+b") as account:
             account.seek(start + 8)
             account.write(struct.pack("=Q", 1))
             account.seek(start + 64)
@@ -60,7 +60,7 @@ class Node:
     def excess(self, at: int) -> Excess:
         """The first row's excess in the control file."""
         offset, _ = excess_of_control(at, [])
-        control = (self.files.folder(POD.slot) / "control").read_bytes()
+        control = (self.files.folder(SLOT.name) / "control").read_bytes()
         return Excess(*struct.unpack_from("=2Q", control, offset))
 
 
@@ -72,7 +72,7 @@ def node(tmp_path: Path) -> Node:
 def test_what_a_process_uses_beyond_its_row_is_written_for_its_card(node: Node) -> None:
     node.says(1, 100)
     node.uses(1, 450)
-    node.meter.measure([POD])
+    node.meter.measure([SLOT])
     assert (node.excess(0), node.excess(1)) == (Excess(0, 0), Excess(OWNER, 350 * MIB))
 
 
@@ -81,19 +81,34 @@ def test_what_the_account_says_of_a_measured_process_is_known_afterwards(node: N
     node.says(1, 200, owner=OWNER + (1 << 16))  # a process that is not on the card any more
     for at in (0, 1):
         node.uses(at, 450)
-    node.meter.measure([POD])
-    assert {key: said.memory_mib for key, said in node.meter.said.items()} == {
-        ("slot", UUIDS[0]): 100,
-        ("slot", UUIDS[1]): 0,
+    node.meter.measure([SLOT])
+    assert {key: said.memory_mib for key, said in node.meter.accounts.items()} == {
+        ("uid-a", "main", UUIDS[0]): 100,
+        ("uid-a", "main", UUIDS[1]): 0,
     }
 
 
+def test_a_slot_of_one_of_several_containers_is_measured_and_says_nothing_of_any(node: Node) -> None:
+    node.says(0, 100)
+    node.uses(0, 450)
+    node.meter.measure([SLOT._replace(container="")])
+    assert node.excess(0) == Excess(OWNER, 350 * MIB) and node.meter.accounts == {}
+
+
+def test_what_was_said_is_forgotten_when_no_container_is_held(node: Node) -> None:
+    node.says(0, 100)
+    node.uses(0, 450)
+    node.meter.measure([SLOT])
+    node.meter.measure([])
+    assert node.meter.accounts == {}
+
+
 def test_limits_and_mappings_of_the_file_stay(node: Node) -> None:
-    control = node.files.folder(POD.slot) / "control"
+    control = node.files.folder(SLOT.name) / "control"
     inode, limits = control.stat().st_ino, control.read_bytes()[:64]
     node.says(0, 100)
     node.uses(0, 450)
-    node.meter.measure([POD])
+    node.meter.measure([SLOT])
     assert (control.stat().st_ino, control.read_bytes()[:64]) == (inode, limits)
 
 
@@ -101,7 +116,7 @@ def test_an_excess_that_is_over_is_removed(node: Node) -> None:
     node.says(0, 100)
     for mib, expected in ((450, Excess(OWNER, 350 * MIB)), (100, Excess(0, 0))):
         node.uses(0, mib)
-        node.meter.measure([POD])
+        node.meter.measure([SLOT])
         assert node.excess(0) == expected
 
 
@@ -109,16 +124,16 @@ def test_a_process_of_another_pod_with_the_same_name_counts_for_that_one(node: N
     node.says(0, 100)
     node.uses(0, 450)
     node.pods[PID] = "uid-b"
-    node.meter.measure([POD])
+    node.meter.measure([SLOT])
     assert node.excess(0) == Excess(0, 0)
 
 
 def test_a_card_that_the_driver_does_not_read_changes_nothing(node: Node) -> None:
     node.says(0, 100)
     node.uses(0, 450)
-    node.meter.measure([POD])
+    node.meter.measure([SLOT])
     node.loads.clear()
-    node.meter.measure([POD])
+    node.meter.measure([SLOT])
     assert node.excess(0) == Excess(OWNER, 350 * MIB)
 
 
@@ -128,5 +143,5 @@ def test_an_account_that_its_container_spoiled_stops_nothing(node: Node, content
     (node.files.folder("other") / "account").write_bytes(content)
     node.says(0, 100)
     node.uses(0, 450)
-    node.meter.measure([HeldSlot("other", "uid-b"), HeldSlot("gone", "uid-c"), POD])
+    node.meter.measure([HeldSlot("other", "uid-b", "main"), HeldSlot("gone", "uid-c", "main"), SLOT])
     assert node.excess(0) == Excess(OWNER, 350 * MIB)
