@@ -255,7 +255,7 @@ async def _changes(bench: Bench) -> Part:
 
 
 async def _inspect(bench: Bench) -> Part:
-    """Filters as fast as answers come, alone and while somebody reads the state of all nodes."""
+    """Filters as fast as answers come, alone and while a client reads the state of all nodes."""
     bodies = bench.filter_calls(_KINDS["a share"])
     await bench.caller.ask(names.FILTER_PATH, bodies[0])
     alone = await bench.calls(names.FILTER_PATH, bodies, bench.rounds.turns)

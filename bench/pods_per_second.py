@@ -1,8 +1,9 @@
 """`python -m bench.pods_per_second`: GPU pods created per second on a real API server.
 
-Three namespaces of one cluster: one judged by Halfcard as shipped, one by webhooks that say yes to everything, one by
-nobody. The same pods are created in all of them, some dozens here and some dozens there, so that what else the machine
-does falls on all alike, the API server's own collections of garbage too; the medians of the turns' ratios count.
+Three namespaces of one cluster: one judged by Halfcard as shipped, one by webhooks that allow everything, one without
+webhooks. The same pods are created in all of them, some dozens here and some dozens there, so that what else the
+machine does falls on all alike, the API server's own collections of garbage too; the medians of the turns' ratios
+count.
 """
 
 from __future__ import annotations

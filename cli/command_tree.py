@@ -1,4 +1,4 @@
-"""The commands and options of a parser, and which of them somebody meant who misspelled one.
+"""The commands and options of a parser, and which of them a misspelled one means.
 
 argparse has no public way to read a parser: this module is the only one that reads its private fields.
 """

@@ -70,7 +70,7 @@ def added_resources_are_due(subject: Subject) -> Iterator[Problem]:
     until then.
 
     A pod without its slots is refused, too: its container would start without a card, or with every card that the image
-    asks for, and nobody would see an error.
+    asks for, and no error would be visible.
     """
     if subject.context.stage is not ReviewStage.FINAL:
         return

@@ -80,7 +80,7 @@ def registered_tokens(configurations: Iterable[Object | None]) -> frozenset[str]
 
 
 def plan_tokens(held: HeldTokens, rules: TokenRules, *, now: datetime, fresh: str) -> TokenStep | None:
-    """Returns the next step; `fresh` is a token that nobody knows yet."""
+    """Returns the next step; `fresh` is a token that is not in use yet."""
     if not held.tokens:
         return _first(held, fresh)
     if unknown := held.registered - {*held.tokens, WITHOUT}:

@@ -74,7 +74,7 @@ class RegisteredWebhooks:
     Attributes:
         webhooks: those of each configuration.
         namespace: where the webhook's Service is.
-        leaf: the Secret whose `ca.crt` the API server is to trust, whoever issued it.
+        leaf: the Secret whose `ca.crt` the API server is to trust, whichever issuer made it.
     """
 
     webhooks: Mapping[ObjectPath, list[Object]]
