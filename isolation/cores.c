@@ -36,25 +36,36 @@ typedef struct {
     uint64_t *bucket, rate;
 } source;
 
+static int has_spare(const account *of, uint64_t now) {
+    return load(&of->control->spare) && files_measured_ns_ago(now) <= SPARE_LASTS_NS;
+}
+
+/* A small correction was right for the neighbours of its time: without them it gives more than the share. */
+static uint64_t correction_of(const account *of, uint64_t now) {
+    uint64_t correction = between(LEAST_CORRECTION, load(&of->control->correction), MOST_CORRECTION);
+    return correction < 1000 && files_measured_ns_ago(now) > CORRECTION_LASTS_NS ? 1000 : correction;
+}
+
 /* While no neighbour needs the rest, the ceiling alone counts: nothing of it is owed when a neighbour comes back. */
-static source source_of(const account *of) {
+static source source_of(const account *of, uint64_t now) {
     uint64_t share = load(&of->control->share), ceiling = load(&of->control->ceiling);
-    if (load(&of->control->spare) && ceiling != NO_LIMIT && ceiling > share)
+    if (ceiling != NO_LIMIT && ceiling > share && has_spare(of, now))
         return (source){&of->card->ceiling_paid_until, ceiling};
     return (source){&of->card->share_paid_until, share};
 }
 
 static void take(account *of, uint64_t gpu_ns) {
-    source from = source_of(of);
-    uint64_t correction = between(LEAST_CORRECTION, load(&of->control->correction), MOST_CORRECTION);
+    uint64_t now = clock_ns();
+    source from = source_of(of, now);
     if (from.rate == NO_LIMIT) from.rate = 1000;
-    bucket_take(from.bucket, clock_ns(), gpu_ns * correction / 1000, from.rate);
+    bucket_take(from.bucket, now, gpu_ns * correction_of(of, now) / 1000, from.rate);
     if (of->row) add(&of->row->gpu_ns, gpu_ns);
 }
 
 static uint64_t wait_ns(const account *of) {
-    source from = source_of(of);
-    return from.rate == NO_LIMIT ? 0 : bucket_wait_ns(from.bucket, clock_ns());
+    uint64_t now = clock_ns();
+    source from = source_of(of, now);
+    return from.rate == NO_LIMIT ? 0 : bucket_wait_ns(from.bucket, now);
 }
 
 static void collect(account *of) {

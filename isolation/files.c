@@ -9,6 +9,7 @@
 #include "run_folder.h"
 
 account cards[MOST_CARDS];
+static const control_file *control;
 static int ready, hold_cores;
 
 static void *mapped(const char *path, int writable, size_t size) {
@@ -39,7 +40,7 @@ static void name_process(void) {
 
 __attribute__((constructor)) static void open_files(void) {
     account_file *accounts = mapped(RUN_FOLDER "/account", 1, sizeof *accounts);
-    const control_file *control = mapped(RUN_FOLDER "/control", 0, sizeof *control);
+    control = mapped(RUN_FOLDER "/control", 0, sizeof *control);
     if (!is_known((file_head *)accounts, ACCOUNT_MAGIC) || !is_known((file_head *)control, CONTROL_MAGIC)) return;
     for (int at = 0; at < MOST_CARDS; at++) cards[at] = (account){&accounts->cards[at], &control->cards[at], 0, NULL, 0};
     for (int at = 0; at < MOST_CARDS; at++) hold_cores |= is_held(&control->cards[at]);
@@ -54,6 +55,12 @@ static void name_child(void) {
 IN_CHILD_OF_FORK(name_child)
 
 int files_ready(void) { return ready; }
+
+uint64_t files_measured_ns_ago(uint64_t now) {
+    uint64_t at = __atomic_load_n(&control->head.measured_at, __ATOMIC_RELAXED);
+    if (!at) return UINT64_MAX;
+    return now > at ? now - at : 0;
+}
 
 int files_hold_cores(void) { return hold_cores; }
 

@@ -10,6 +10,9 @@ extern account cards[MOST_CARDS];
 /* Returns 0 where a file is missing, too short or of an unknown version. */
 int files_ready(void);
 
+/* Returns how long ago the agent measured, at this time of CLOCK_MONOTONIC; UINT64_MAX: it never did. */
+uint64_t files_measured_ns_ago(uint64_t now);
+
 /* Returns whether a card had a share of cores when this process started. */
 int files_hold_cores(void);
 

@@ -21,9 +21,15 @@
 #define MOST_PROCESSES 256
 #define NO_LIMIT UINT64_MAX
 
+/* After measured_at: the agent writes each second, and what it wrote must not hold for ever when it is gone. It is back
+ * from an upgrade within a minute. */
+#define SPARE_LASTS_NS 5000000000ULL
+#define CORRECTION_LASTS_NS 120000000000ULL
+
 typedef struct {
     uint64_t magic, version;
-    uint64_t spare[6];
+    uint64_t measured_at; /* control: when the agent last wrote what it measured, by CLOCK_MONOTONIC in ns; 0: never */
+    uint64_t spare[5];
 } file_head;
 
 /* What one process uses of one card. A row never moves, and only its owner adds to it. */
@@ -62,8 +68,9 @@ typedef struct {
     uint64_t memory;  /* bytes; NO_LIMIT: no limit */
     uint64_t share;   /* of the card's cores, in 1/1000; NO_LIMIT when a process starts: it is never limited */
     uint64_t ceiling; /* likewise, while spare is not 0; NO_LIMIT: the share is never exceeded */
-    uint64_t spare;   /* not 0: no neighbour needs the cores between share and ceiling */
-    uint64_t correction; /* what NVML measured of the container, by the gpu_ns of its rows, in 1/1000: 100 to 4000 */
+    uint64_t spare; /* not 0: no neighbour needs the cores between share and ceiling; for SPARE_LASTS_NS */
+    uint64_t correction; /* what NVML measured of the container, by the gpu_ns of its rows, in 1/1000: 100 to 4000; one
+                            below 1000 for CORRECTION_LASTS_NS */
     uint64_t context;    /* bytes that a context was last seen to use on this model of card */
     control_excess excess[MOST_PROCESSES];
 } control_card;

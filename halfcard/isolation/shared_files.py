@@ -20,6 +20,7 @@ _CARD_HEAD: Final = struct.Struct("=3Q40x")
 _ROW: Final = struct.Struct("=6Q16x")
 _CONTROL: Final = struct.Struct("=16s6Q")
 _EXCESS: Final = struct.Struct("=2Q")
+_NUMBER: Final = struct.Struct("=Q")
 _ACCOUNT_MAGIC: Final = b"Haccount"
 _CONTROL_MAGIC: Final = b"Hcontrol"
 _CARD_SIZE: Final = _CARD_HEAD.size + MOST_PROCESSES * _ROW.size
@@ -27,6 +28,7 @@ _CONTROL_SIZE: Final = _CONTROL.size + MOST_PROCESSES * _EXCESS.size
 ACCOUNT_SIZE: Final = _HEAD.size + MOST_CARDS * _CARD_SIZE
 CONTROL_SIZE: Final = _HEAD.size + MOST_CARDS * _CONTROL_SIZE
 _UUID_SIZE: Final = 16
+_MEASURED_AT: Final = 16
 _PID_BITS: Final = 22
 _PID_SHIFT: Final = 42
 _PROGRAM_BITS: Final = 16
@@ -81,7 +83,8 @@ class Excess(NamedTuple):
 class CardControl(NamedTuple):
     """The limits of one card; cores in 1/1000 of the card, `correction` in 1/1000 of the times that rows claim.
 
-    While there is spare, the ceiling limits instead of the share; without a ceiling, the share does.
+    While there is spare, the ceiling limits instead of the share; without a ceiling, the share does. The libraries
+    believe `spare` for seconds, and a correction below 1000 for minutes, after the time of measurement.
     """
 
     uuid: bytes
@@ -141,6 +144,11 @@ def excess_of_control(at: int, excess: Sequence[Excess]) -> tuple[int, bytes]:
     """Returns where to write what, to change all that the processes of one card use beyond their rows."""
     written = b"".join([_EXCESS.pack(*each) for each in excess])
     return _HEAD.size + at * _CONTROL_SIZE + _CONTROL.size, written.ljust(MOST_PROCESSES * _EXCESS.size, b"\0")
+
+
+def measured_at_of_control(monotonic_ns: int) -> tuple[int, bytes]:
+    """Returns where to write what, to say when the spare and the corrections of a control file were measured."""
+    return _MEASURED_AT, _NUMBER.pack(monotonic_ns)
 
 
 def _written(card: CardControl) -> bytes:

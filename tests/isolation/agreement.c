@@ -34,6 +34,8 @@ int numbers(const void *control, int card, uint64_t *found, uint8_t uuid[16]) {
     return sizeof all / sizeof *all;
 }
 
+uint64_t measured_at(const void *control) { return ((const control_file *)control)->head.measured_at; }
+
 /* Returns how often the end of a process is asked for, where this many sums are made in each of so many seconds. */
 uint64_t questions(void *file, const void *control, int sums, int seconds) {
     account mine = of(file, control, 0, 1);

@@ -56,6 +56,7 @@ static void correct(int card, int member) {
     halve_and_add(&claimed_sum[card][member], claim);
     uint64_t next = claimed_sum[card][member] > LEAST_CLAIM_NS ? shown_sum[card][member] * 1000 / claimed_sum[card][member] : 1000;
     __atomic_store_n(place, next < 100 ? 100 : next > 4000 ? 4000 : next, __ATOMIC_RELAXED);
+    __atomic_store_n(&control->head.measured_at, world->now, __ATOMIC_RELAXED);
     munmap(accounts, sizeof *accounts);
     munmap(control, sizeof *control);
 }

@@ -10,6 +10,8 @@ import pytest
 from .cores import CoresNode, Held, Load
 
 SETTLED_S: Final = 5
+CORRECTION_LASTS_S: Final = 120
+SPARE_LASTS_S: Final = 5
 SECONDS: Final = 25
 """A kernel of 200 ms is 1 % of what is measured."""
 
@@ -61,9 +63,19 @@ def test_a_container_gets_its_share(node: CoresNode, tmp_path: Path, row: str) -
 NEIGHBOURS: Final = [held(30, "ahead", 5), held(70, "ahead", 5)]
 
 
-def test_shares_hold_while_the_agent_is_away_for_a_minute(node: CoresNode, tmp_path: Path) -> None:
-    used = node.used(tmp_path, *NEIGHBOURS, seconds=75, agent_s=15)[0]
-    assert [mean(each[15 - SETTLED_S :]) for each in used] == pytest.approx([30.0, 70.0], abs=2)
+def test_shares_hold_while_the_agent_is_away_for_a_minute_and_end_with_its_word(
+    node: CoresNode, tmp_path: Path
+) -> None:
+    used = node.used(tmp_path, *NEIGHBOURS, seconds=15 + CORRECTION_LASTS_S + 60, agent_s=15)[0]
+    assert [mean(each[15 - SETTLED_S : 75]) for each in used] == pytest.approx([30.0, 70.0], abs=2)
+    small, large = [mean(each[-20:]) for each in used]  # what was launched long ahead has run by then
+    assert small < 20 and large == pytest.approx(70, abs=1)  # as without any agent
+
+
+def test_spare_cores_end_soon_after_the_agent(node: CoresNode, tmp_path: Path) -> None:
+    used = node.used(tmp_path, held(30, "ahead", 1, ceiling=60), seconds=40, agent_s=10)[0]
+    assert [mean(each[:10]) for each in used] == pytest.approx([60.0], abs=2)
+    assert [mean(each[10 + SPARE_LASTS_S - SETTLED_S + 1 :]) for each in used] == pytest.approx([30.0], abs=2)
 
 
 def test_without_any_agent_none_gets_more_than_its_share(node: CoresNode, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from halfcard.isolation.shared_files import (
     BrokenAccountError,
     CardControl,
     Excess,
+    measured_at_of_control,
     new_account,
     read_account,
     write_control,
@@ -47,7 +48,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     found = ctypes.CDLL(str(made))
     found.take.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64]
     found.used.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int]
-    found.used.restype = ctypes.c_uint64
+    found.used.restype = found.measured_at.restype = ctypes.c_uint64
     return found
 
 
@@ -59,6 +60,14 @@ def test_c_reads_the_limits_that_python_writes(library: ctypes.CDLL, cards: list
         numbers, uuid = (ctypes.c_uint64 * 6)(), ctypes.create_string_buffer(16)
         assert library.numbers(control, at, numbers, uuid) == len(numbers)
         assert (uuid.raw, *numbers) == card[:-1]
+
+
+def test_c_reads_when_python_says_that_it_measured(library: ctypes.CDLL) -> None:
+    control = bytearray(write_control([]))
+    assert library.measured_at(bytes(control)) == 0
+    at, written = measured_at_of_control(2**63 + 5)
+    control[at : at + len(written)] = written
+    assert library.measured_at(bytes(control)) == 2**63 + 5
 
 
 @given(
