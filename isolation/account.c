@@ -142,8 +142,8 @@ void account_give(account *mine, uint64_t bytes) { ADD(mine->row->bytes, -bytes)
 
 static void free_dead_once_a_second(account *mine) {
     uint64_t now = process_second();
-    if (now != mine->freed_at) free_dead(mine);
-    mine->freed_at = now;
+    if (now != LOAD(mine->card->swept_at)) free_dead(mine);
+    STORE(mine->card->swept_at, now);
 }
 
 uint64_t account_used(account *mine) {

@@ -17,7 +17,6 @@ typedef struct {
     const control_card *control;
     process_name self;
     account_row *row; /* NULL until the process takes memory */
-    uint64_t freed_at; /* the second in which account_used last freed rows */
 } account;
 
 /* Takes this many bytes before the driver is asked for them. Returns 0, and takes nothing, where they do not fit. */
@@ -29,7 +28,7 @@ void account_add(account *mine, uint64_t bytes);
 /* Gives bytes back that were taken, after the driver has freed them or has refused to allocate them. */
 void account_give(account *mine, uint64_t bytes);
 
-/* Returns how much all processes of the container use; frees the rows of dead ones, once a second at most. */
+/* Returns how much all processes of the container use; frees the rows of dead ones, once a second for all of them. */
 uint64_t account_used(account *mine);
 
 typedef struct {

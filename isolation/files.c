@@ -42,7 +42,7 @@ __attribute__((constructor)) static void open_files(void) {
     account_file *accounts = mapped(RUN_FOLDER "/account", 1, sizeof *accounts);
     control = mapped(RUN_FOLDER "/control", 0, sizeof *control);
     if (!is_known((file_head *)accounts, ACCOUNT_MAGIC) || !is_known((file_head *)control, CONTROL_MAGIC)) return;
-    for (int at = 0; at < MOST_CARDS; at++) cards[at] = (account){&accounts->cards[at], &control->cards[at], 0, NULL, 0};
+    for (int at = 0; at < MOST_CARDS; at++) cards[at] = (account){&accounts->cards[at], &control->cards[at], 0, NULL};
     for (int at = 0; at < MOST_CARDS; at++) hold_cores |= is_held(&control->cards[at]);
     name_process();
     ready = 1;

@@ -14,11 +14,11 @@
 
 #include <stdint.h>
 
-#define FILES_VERSION 1
+#define FILES_VERSION 2
 #define ACCOUNT_MAGIC 0x746e756f63636148ULL /* "Haccount" */
 #define CONTROL_MAGIC 0x6c6f72746e6f6348ULL /* "Hcontrol" */
 #define MOST_CARDS 16
-#define MOST_PROCESSES 256
+#define MOST_PROCESSES 512
 #define NO_LIMIT UINT64_MAX
 
 /* After measured_at: the agent writes each second, and what it wrote must not hold for ever when it is gone. It is back
@@ -48,7 +48,8 @@ typedef struct {
     uint64_t rows_used; /* rows from here on were never used */
     uint64_t recovered; /* locks that were taken from dead processes */
     uint64_t share_paid_until, ceiling_paid_until; /* buckets of GPU time (bucket.h), by CLOCK_MONOTONIC */
-    uint64_t spare[3];
+    uint64_t swept_at; /* the second in which a process last freed rows because one asked what is used */
+    uint64_t spare[2];
     account_row rows[MOST_PROCESSES];
 } account_card;
 

@@ -10,9 +10,9 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-VERSION: Final = 1
+VERSION: Final = 2
 MOST_CARDS: Final = 16
-MOST_PROCESSES: Final = 256
+MOST_PROCESSES: Final = 512
 NO_LIMIT: Final = 2**64 - 1
 
 _HEAD: Final = struct.Struct("=8sQ48x")

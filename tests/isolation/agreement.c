@@ -12,7 +12,7 @@ void process_sleep_us(unsigned microseconds) { (void)microseconds; }
 static account of(void *file, const void *control, int card, process_name self) {
     account_file *accounts = file;
     const control_file *controls = control;
-    return (account){&accounts->cards[card], &controls->cards[card], self, NULL, 0};
+    return (account){&accounts->cards[card], &controls->cards[card], self, NULL};
 }
 
 int take(void *file, const void *control, int card, process_name self, uint64_t bytes) {

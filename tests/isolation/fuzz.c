@@ -32,7 +32,7 @@ int main(int count, char **arguments) {
         mutate(&file, sizeof file);
         mutate(&control, sizeof control);
         int at = i % 8 ? 0 : (int)((next() >> 16) % MOST_CARDS);
-        account mine = {&file.cards[at], &control.cards[at], 1, NULL, 0};
+        account mine = {&file.cards[at], &control.cards[at], 1, NULL};
         if (file.cards[at].lock == mine.self) file.cards[at].lock = 0; /* its holder would live, and would give it back */
         uint64_t bytes = number();
         if (account_take(&mine, bytes)) account_give(&mine, bytes);

@@ -58,7 +58,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-static account fresh(void) { return (account){&all->account.cards[0], &all->control.cards[0], process_self(), NULL, 0}; }
+static account fresh(void) { return (account){&all->account.cards[0], &all->control.cards[0], process_self(), NULL}; }
 
 static void be_worker(int worker) {
     static place places[THREADS];

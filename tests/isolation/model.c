@@ -98,7 +98,7 @@ static void start(thread *one, int taking, uint64_t amount) {
 static void replace(int process) {
     for (thread *one = &model.threads[2 * process]; one < &model.threads[2 * process + 2]; one++)
         one->running = one->held = 0;
-    model.of[process] = (account){&model.card, &model.control, ++model.last_name, NULL, 0};
+    model.of[process] = (account){&model.card, &model.control, ++model.last_name, NULL};
 }
 
 /* --- laws ----------------------------------------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@ from deviceplugin.isolation.share_files import ShareFiles
 from deviceplugin.usage.cgroup_paths import Owner
 from deviceplugin.usage.process_names import ProcessNames
 from deviceplugin.usage.share_meter import HeldSlot, ShareMeter
-from halfcard.isolation.shared_files import CardControl, Excess, excess_of_control, process_name
+from halfcard.isolation.shared_files import MOST_PROCESSES, CardControl, Excess, excess_of_control, process_name
 
 UUIDS: Final = [f"GPU-{number * 8}-{number * 4}-{number * 4}-{number * 4}-{number * 12}" for number in ("1", "2")]
 CARDS: Final = [CardControl(bytes.fromhex(number * 32), 1 << 30) for number in ("1", "2")]
@@ -50,7 +50,7 @@ class Node:
 
     def says(self, at: int, mib: int, owner: int = OWNER) -> None:
         """Writes the first row of a card, as the library does."""
-        start = 64 + at * (64 + 256 * 64)
+        start = 64 + at * (64 + MOST_PROCESSES * 64)
         with (self.files.folder(SLOT.name) / "account").open("r+b") as account:
             account.seek(start + 8)
             account.write(struct.pack("=Q", 1))

@@ -39,7 +39,7 @@ def test_a_new_account_shows_nothing() -> None:
         pytest.param(b"", "0 bytes", id="empty"),
         pytest.param(new_account() + b"\0", f"{ACCOUNT_SIZE + 1} bytes", id="grown"),
         pytest.param(bytes(ACCOUNT_SIZE), r"b'\\x00", id="zeroed"),
-        pytest.param(changed(8, 2), "b'Haccount' 2", id="of a later version"),
+        pytest.param(changed(8, 3), "b'Haccount' 3", id="of a later version"),
     ],
 )
 def test_a_broken_account_is_refused_with_its_place(data: bytes, message: str) -> None:
