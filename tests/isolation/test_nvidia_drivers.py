@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from .node import Driver
-from .nvidia import PACKAGES, driver_library
+from .nvidia import CUDA_PACKAGES, driver_library
 from .test_ways_in import OVERRIDDEN
 
 NO_DEVICE = 100
@@ -23,8 +23,9 @@ ALLOCATES_NOTHING = {
         cuImportExternalMemory cuImportExternalSemaphore cuMemImportFromShareableHandle
         cuMemPoolImportFromShareableHandle cuMemPoolImportPointer""",
     "a description, which is small": """
-        cuEventCreate cuGraphCreate cuGraphRetainUserObject cuLinkCreate cuLinkCreate_v2 cuMulticastCreate
-        cuStreamCreate cuStreamCreateWithPriority cuSurfObjectCreate cuTexObjectCreate cuTexRefCreate cuUserObjectCreate
+        cuEventCreate cuGraphConditionalHandleCreate cuGraphCreate cuGraphRetainUserObject
+        cuGreenCtxStreamCreate cuLinkCreate cuLinkCreate_v2 cuMulticastCreate cuStreamCreate
+        cuStreamCreateWithPriority cuSurfObjectCreate cuTexObjectCreate cuTexRefCreate cuUserObjectCreate
         cuUserObjectRetain""",
     "an answer": """
         cuGraphMemAllocNodeGetParams cuMemGetAllocationGranularity cuMemGetAllocationPropertiesFromHandle""",
@@ -38,11 +39,17 @@ ALLOCATES_NOTHING = {
 Answers = dict[str, list[str] | None]
 
 
-@pytest.fixture(scope="module", params=PACKAGES)
-def driver(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Driver:
-    made = Driver(tmp_path_factory.mktemp("run") / "halfcard")
-    shutil.copy(driver_library(request.param), made.folder / "driver" / "libcuda.so.1")
-    return made
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Driver:
+    return Driver(tmp_path_factory.mktemp("run") / "halfcard")
+
+
+@pytest.fixture(scope="module", params=CUDA_PACKAGES)
+def driver(request: pytest.FixtureRequest, node: Driver) -> Driver:
+    place = node.folder / "driver" / "libcuda.so.1"
+    place.unlink()
+    shutil.copy(driver_library(CUDA_PACKAGES[request.param]), place)
+    return node
 
 
 def functions(library: Path) -> list[str]:

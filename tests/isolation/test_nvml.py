@@ -153,11 +153,10 @@ def test_the_library_loads_on_the_oldest_glibc_and_needs_the_driver_by_its_whole
     assert needed(nvml(driver)) == [f"{driver.folder}/driver/libnvidia-ml.so.1", "libc.so.6"]
 
 
-@pytest.mark.parametrize("package", NVML_PACKAGES)
-def test_every_function_that_shows_processes_is_overridden_or_known_not_to(package: str) -> None:
+@pytest.mark.parametrize("branch", NVML_PACKAGES)
+def test_every_function_that_shows_processes_is_overridden_or_known_not_to(branch: str) -> None:
     known = {name for listed in SHOWS_NONE_OF_A_SHARE.values() for name in listed.split()} | set(OVERRIDDEN)
-    exported = [
-        line.split()[-1] for line in dynamic_symbols(driver_library(package, "libnvidia-ml.so")) if "*UND*" not in line
-    ]
+    library = driver_library(NVML_PACKAGES[branch], "libnvidia-ml.so")
+    exported = [line.split()[-1] for line in dynamic_symbols(library) if "*UND*" not in line]
     assert len(exported) > 200
     assert [name for name in exported if SHOWS_PROCESSES.search(name) and name not in known] == []
