@@ -1,0 +1,68 @@
+"""Wheels of NVIDIA's programs, unpacked into the cache and never installed.
+
+Law: a wheel appears in the cache whole or not at all, and is the one that was pinned.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from devcluster.build.binaries import cache_folder
+
+
+class Wheel(NamedTuple):
+    package: str
+    version: str
+    sha256: str
+
+
+RUNTIMES: Final = {
+    wheel.version: wheel
+    for wheel in (
+        Wheel(
+            "nvidia-cuda-runtime-cu11", "11.8.89", "92d04069a987e1fbc9213f8376d265df0f7bb42617d44f5eda1f496acea7f2d1"
+        ),
+        Wheel(
+            "nvidia-cuda-runtime-cu12", "12.1.105", "6e258468ddf5796e25f1dc591a31029fa317d97a0a94ed93468fc86301d61e40"
+        ),
+        Wheel(
+            "nvidia-cuda-runtime-cu12", "12.4.127", "64403288fa2136ee8e467cdc9c9427e0434110899d07c779f25b5c068934faa5"
+        ),
+        Wheel(
+            "nvidia-cuda-runtime-cu12", "12.9.79", "25bba2dfb01d48a9b59ca474a1ac43c6ebf7011f1b0b8cc44f54eb6ac48a96c3"
+        ),
+        Wheel("nvidia-cuda-runtime", "13.0.96", "7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548"),
+        Wheel("nvidia-cuda-runtime", "13.3.29", "e04420616e72f563167a7733272992d7e6df6dc5cb54b2f94f9f1520ea9e30c1"),
+    )
+}
+"""The CUDA runtime, 7 MB in all; those from 12.9 on have the static library as well."""
+
+BINDINGS: Final = Wheel("cuda-bindings", "12.9.10", "1d6a8a4d17fbf5e448de0c0729ab6fde46fc5b9211b96a575d45d8686b6a9707")
+"""What `cuda-python` is made of, for Python 3.11."""
+
+
+def unpacked_wheel(wheel: Wheel) -> Path:
+    """Returns the folder with a wheel's files, fetched now if it never was."""
+    folder = cache_folder() / "wheels" / f"{wheel.package}-{wheel.version}"
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+            _fetch(wheel, Path(scratch)).rename(folder)
+    return folder
+
+
+def _fetch(wheel: Wheel, scratch: Path) -> Path:
+    pinned = scratch / "pinned"
+    pinned.write_text(f"{wheel.package}=={wheel.version} --hash=sha256:{wheel.sha256}\n")
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--require-hashes"]
+    done = subprocess.run([*pip, "-r", str(pinned), "-d", str(scratch)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    made = scratch / "made"
+    with zipfile.ZipFile(next(scratch.glob("*.whl"))) as found:
+        found.extractall(made)
+    return made
