@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from halfcard.isolation.shared_files import new_account
+from halfcard.isolation.shared_files import VERSION, new_account
 
 from .node import CONTEXT_MIB, LIMIT_MIB, MIB, OUT_OF_MEMORY, Container, Driver, Program, share
 
@@ -309,7 +309,7 @@ def test_an_account_in_the_place_of_the_control_file_does_not_start(driver: Driv
 def test_a_later_version_of_a_file_does_not_start(driver: Driver, file: str) -> None:
     container = driver.container()
     place = driver.folder / file
-    place.write_bytes(place.read_bytes()[:8] + struct.pack("=Q", 2) + place.read_bytes()[16:])
+    place.write_bytes(place.read_bytes()[:8] + struct.pack("=Q", VERSION + 1) + place.read_bytes()[16:])
     _does_not_start(container)
 
 
