@@ -136,6 +136,10 @@ int account_take(account *mine, uint64_t bytes) {
     return taken;
 }
 
+void account_forget_refusal(account *mine) {
+    if (mine->row) ADD(mine->row->refused, -1);
+}
+
 void account_add(account *mine, uint64_t bytes) { ADD(mine->row->bytes, bytes); }
 
 void account_give(account *mine, uint64_t bytes) { ADD(mine->row->bytes, -bytes); }

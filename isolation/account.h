@@ -22,6 +22,9 @@ typedef struct {
 /* Takes this many bytes before the driver is asked for them. Returns 0, and takes nothing, where they do not fit. */
 int account_take(account *mine, uint64_t bytes);
 
+/* The last refusal of this thread was not the end: it tries again. */
+void account_forget_refusal(account *mine);
+
 /* Counts bytes that the driver has allocated already, even if they do not fit. */
 void account_add(account *mine, uint64_t bytes);
 

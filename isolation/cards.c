@@ -44,6 +44,11 @@ CUresult cards_take(int card, uint64_t bytes) {
     return card == NOT_COUNTED || account_take(&cards[card], bytes) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+CUresult cards_take_again(int card, uint64_t bytes) {
+    if (card >= 0) account_forget_refusal(&cards[card]);
+    return cards_take(card, bytes);
+}
+
 void cards_add(int card, uint64_t bytes) {
     if (card >= 0 && cards[card].row) account_add(&cards[card], bytes);
 }

@@ -16,6 +16,7 @@ int card_of_location(const CUmemAllocationProp *how);
 
 /* Returns the error that the program gets; nothing is taken then. */
 CUresult cards_take(int card, uint64_t bytes);
+CUresult cards_take_again(int card, uint64_t bytes); /* what was refused: it is not counted as refused twice */
 void cards_add(int card, uint64_t bytes);
 void cards_give(int card, uint64_t bytes);
 

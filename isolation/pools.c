@@ -98,7 +98,7 @@ static CUresult take(int card, uint64_t bytes) {
     CUresult error = cards_take(card, bytes);
     if (error != CUDA_ERROR_OUT_OF_MEMORY || !count) return error;
     pools_trim_locked();
-    return cards_take(card, bytes);
+    return cards_take_again(card, bytes);
 }
 
 void pools_lock(void) { pthread_mutex_lock(&mutex); }

@@ -24,7 +24,7 @@ static CUresult take_shortage(counted_pool *of, uint64_t bytes) {
     CUresult error = cards_take(of->card, short_of);
     if (error == CUDA_ERROR_OUT_OF_MEMORY) {
         pools_trim_locked();
-        error = cards_take(of->card, short_of = shortage(of, bytes));
+        error = cards_take_again(of->card, short_of = shortage(of, bytes));
     }
     if (!error) of->counted += short_of;
     return error;

@@ -53,6 +53,10 @@ def test_an_allocation_from_a_pool_is_limited(container: Container, program: Pro
     assert container.used_mib() == CONTEXT_MIB
 
 
+def refused(container: Container) -> int:
+    return sum(row.refused for row in container.cards[0].rows.values())
+
+
 @pytest.mark.parametrize(
     "name_and_arguments",
     [("cuMemAlloc_v2", None, 500 * MIB), ("cuMemCreate", None, 500 * MIB, struct.pack("=4i16x", 1, 0, 1, 0), 0)],
@@ -65,13 +69,18 @@ def test_pools_are_trimmed_before_another_allocation_is_refused(
     name, *arguments = name_and_arguments
     assert program.error(name, *arguments) == 0
     assert container.used_mib() == CONTEXT_MIB + 500
+    assert refused(container) == 0
 
 
 def test_a_pool_is_trimmed_before_an_allocation_from_another_is_refused(container: Container, program: Program) -> None:
     at = program.get("cuMemAllocAsync", None, 800 * MIB, 0)
     assert program.error("cuMemFreeAsync", at, 0) == 0
-    program.get("cuMemAllocFromPoolAsync", None, 640 * MIB, new_pool(program), 0)
+    other = new_pool(program)
+    program.get("cuMemAllocFromPoolAsync", None, 640 * MIB, other, 0)
     assert container.used_mib() == CONTEXT_MIB + 640
+    assert refused(container) == 0
+    assert program.error("cuMemAllocFromPoolAsync", None, 640 * MIB, other, 0) == OUT_OF_MEMORY
+    assert refused(container) == 1
 
 
 def test_what_a_pool_has_released_is_free_for_a_program_that_asks(container: Container, program: Program) -> None:
