@@ -42,7 +42,10 @@ RUNTIMES: Final = {
 }
 """The CUDA runtime, 7 MB in all; those from 12.9 on have the static library as well."""
 
-BINDINGS: Final = Wheel("cuda-bindings", "12.9.10", "1d6a8a4d17fbf5e448de0c0729ab6fde46fc5b9211b96a575d45d8686b6a9707")
+CUDA_PYTHON: Final = (
+    Wheel("cuda-bindings", "12.9.10", "1d6a8a4d17fbf5e448de0c0729ab6fde46fc5b9211b96a575d45d8686b6a9707"),
+    Wheel("cuda-pathfinder", "1.9.1", "b743c132f90ad2d1e71d43fd28f31ebcde518f943e50fd44aca62b2a80d5230d"),
+)
 """What `cuda-python` is made of, for Python 3.11."""
 
 
