@@ -23,6 +23,11 @@ MORE_RIGHTS: Final = ("setpriv", "--ruid", "65534")
 """Its real user differs from its effective one, as that of a setuid program."""
 
 
+def with_preload(preload: str, *program: str) -> list[str]:
+    """Returns the command that runs a program where /etc/ld.so.preload names this library."""
+    return [*NAMESPACE, "sh", "-c", WITH_PRELOAD, preload, *program]
+
+
 class Image:
     """A container whose image has a driver of its own, in `compat`, which it puts first."""
 
@@ -56,7 +61,7 @@ class Image:
     ) -> str:
         variables = () if bare else (f"LD_LIBRARY_PATH={self.compat}",)
         program = ("env", "-i", *variables, *rights, str(self.program), way, file, symbol)
-        command = [*NAMESPACE, "sh", "-c", WITH_PRELOAD, str(self.preload) if preload else "", *program]
+        command = with_preload(str(self.preload) if preload else "", *program)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
