@@ -31,7 +31,7 @@ void account_add(account *mine, uint64_t bytes);
 /* Gives bytes back that were taken, after the driver has freed them or has refused to allocate them. */
 void account_give(account *mine, uint64_t bytes);
 
-/* Returns how much all processes of the container use; frees the rows of dead ones, once a second for all of them. */
+/* Returns how much all processes of the container use; frees the rows of dead ones, ten times a second for all of them. */
 uint64_t account_used(account *mine);
 
 typedef struct {

@@ -70,7 +70,11 @@ int process_is_gone(process_name name) {
            differ(LOW(found, PROGRAM_BITS), LOW(name, PROGRAM_BITS));
 }
 
-uint64_t process_second(void) { return (uint64_t)time(NULL); }
+uint64_t process_moment(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 10 + (uint64_t)now.tv_nsec / 100000000;
+}
 
 void process_sleep_us(unsigned microseconds) {
     struct timespec pause = {0, (long)microseconds * 1000};

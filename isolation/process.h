@@ -22,7 +22,7 @@ process_name process_of_stat(const char *text);
 
 void process_sleep_us(unsigned microseconds);
 
-/* Returns a number that changes every second. */
-uint64_t process_second(void);
+/* Returns a number that changes ten times a second. */
+uint64_t process_moment(void);
 
 #endif

@@ -48,7 +48,7 @@ typedef struct {
     uint64_t rows_used; /* rows from here on were never used */
     uint64_t recovered; /* locks that were taken from dead processes */
     uint64_t share_paid_until, ceiling_paid_until; /* buckets of GPU time (bucket.h), by CLOCK_MONOTONIC */
-    uint64_t swept_at; /* the second in which a process last freed rows because one asked what is used */
+    uint64_t swept_at; /* the moment in which a process last freed rows because one asked what is used */
     uint64_t spare[2];
     account_row rows[MOST_PROCESSES];
 } account_card;

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-static uint64_t asked, second = 1;
+static uint64_t asked, moment = 1;
 
 int process_is_gone(process_name name) { return (void)name, asked++, 0; }
-uint64_t process_second(void) { return second; }
+uint64_t process_moment(void) { return moment; }
 void process_sleep_us(unsigned microseconds) { (void)microseconds; }
 
 static account of(void *file, const void *control, int card, process_name self) {
@@ -36,12 +36,12 @@ int numbers(const void *control, int card, uint64_t *found, uint8_t uuid[16]) {
 
 uint64_t measured_at(const void *control) { return ((const control_file *)control)->head.measured_at; }
 
-/* Returns how often the end of a process is asked for, where this many sums are made in each of so many seconds. */
-uint64_t questions(void *file, const void *control, int sums, int seconds) {
+/* Returns how often the end of a process is asked for, where this many sums are made in each of so many moments. */
+uint64_t questions(void *file, const void *control, int sums, int moments) {
     account mine = of(file, control, 0, 1);
     asked = 0;
-    for (int at = 0; at < sums * seconds; at++) {
-        second += at % sums == 0;
+    for (int at = 0; at < sums * moments; at++) {
+        moment += at % sums == 0;
         account_used(&mine);
     }
     return asked;

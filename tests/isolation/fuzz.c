@@ -12,7 +12,7 @@ static uint64_t next(void) { return seed = seed * 6364136223846793005ULL + 14426
 
 int process_is_gone(process_name name) { return name != 1; }
 void process_sleep_us(unsigned microseconds) { (void)microseconds; }
-uint64_t process_second(void) { return next(); }
+uint64_t process_moment(void) { return next(); }
 
 static uint64_t number(void) {
     static const uint64_t edges[] = {0, 1, 255, 256, 257, UINT64_MAX, UINT64_MAX - 1, 1ULL << 63};

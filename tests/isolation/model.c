@@ -51,9 +51,9 @@ void process_sleep_us(unsigned microseconds) {
     step();
 }
 
-uint64_t process_second(void) {
-    static uint64_t second;
-    return ++second;
+uint64_t process_moment(void) {
+    static uint64_t moment;
+    return ++moment;
 }
 
 int process_is_gone(process_name name) {

@@ -49,7 +49,7 @@ MUTANTS: Final = {
         "0) return 0; STORE(mine->card->lock, mine->self);",
     ),
     "does not lock": Change("account.c", "int taken = have_row(mine)", "unlock(mine); int taken = have_row(mine)"),
-    "unlocks before it adds": Change("account.c", "    if (mine->row) ADD", "    unlock(mine); if (mine->row) ADD"),
+    "unlocks before it adds": Change("account.c", "    if (mine->row) ADD(*", "    unlock(mine); if (mine->row) ADD(*"),
     "does not unlock": Change("account.c", "    unlock(mine);\n    return taken;", "    return taken;"),
     "does not add what it takes": Change("account.c", "taken ? bytes : 1", "taken ? 0 : 1"),
     "does not check the limit": Change(
@@ -70,7 +70,7 @@ MUTANTS: Final = {
     ),
     "does not count the rows": Change("account.c", "STORE(mine->card->rows_used, used + 1);", ""),
     "gives nothing back": Change("account.c", "ADD(mine->row->bytes, -bytes)", "(void)mine, (void)bytes"),
-    "shows memory of the dead": Change("account.c", "    free_dead_once_a_second(mine);\n", ""),
+    "shows memory of the dead": Change("account.c", "    free_dead_once_in_a_moment(mine);\n", ""),
 }
 
 

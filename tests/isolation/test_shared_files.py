@@ -122,7 +122,7 @@ def test_sums_of_any_size_do_not_wrap(library: ctypes.CDLL) -> None:
     assert library.take(account, limited, 0, 3, 1) == 0
 
 
-def test_a_program_that_asks_all_the_time_looks_for_dead_processes_once_a_second(library: ctypes.CDLL) -> None:
+def test_a_program_that_asks_all_the_time_looks_for_dead_processes_once_in_a_moment(library: ctypes.CDLL) -> None:
     account = ctypes.create_string_buffer(new_account(), len(new_account()))
     control = write_control([CardControl(b"\1" * 16)])
     for owner in (1, 2, 3):
