@@ -6,11 +6,11 @@ PY := .venv/bin/python
 export PYTHON
 
 .PHONY: help demo test lint format bench bench-extender bench-agent bench-isolation bench-packing fuzz cluster-tools \
-	test-isolation test-cluster test-node test-oldest soak load bench-cluster bench-quota bench-starts lock clean environment \
-	environment-dev image release chart docs test-upgrade environment-docs
+	test-isolation test-isolation-arm64 test-cluster test-node test-oldest soak load bench-cluster bench-quota bench-starts lock \
+	clean environment environment-dev image release chart docs test-upgrade environment-docs
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: environment ## good and bad pods against the real service, step by step (under 20 seconds)
 	@$(PY) -m cli demo
@@ -20,6 +20,10 @@ test: environment-dev ## run the tests that need no cluster
 
 test-isolation: environment-dev ## test the isolation library, with kills at random moments (Linux, gcc)
 	@$(PY) -m pytest tests/isolation
+
+test-isolation-arm64: environment-dev ## test the isolation library for arm64, in an emulator (Debian; installs both)
+	@scripts/system-packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+	@$(PY) -m pytest tests/isolation/arm64.py
 
 lint: environment-dev ## check style, format, types and layers
 	@$(PY) -m ruff check .

@@ -17,6 +17,16 @@ STRICT: Final = ("-Wall", "-Wextra", "-Werror")
 SANITIZED: Final = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
+class Machine(NamedTuple):
+    """The compiler for a kind of processor, and what runs its programs here; this one's compiler is found."""
+
+    compiler: tuple[str, ...] = ()
+    runner: tuple[str, ...] = ()
+
+
+HERE: Final = Machine()
+
+
 class Change(NamedTuple):
     """A text of one file of `isolation/`, which must stand there once, and what replaces it."""
 
@@ -25,7 +35,9 @@ class Change(NamedTuple):
     new: str
 
 
-def build(made: Path, sources: Sequence[str], *flags: str, changes: Sequence[Change] = ()) -> Path:
+def build(
+    made: Path, sources: Sequence[str], *flags: str, changes: Sequence[Change] = (), machine: Machine = HERE
+) -> Path:
     """Compiles sources, named relative to `isolation/` or to this folder, into a program, or a library named *.so."""
     copy = made.with_suffix(".sources")
     shutil.copytree(PRODUCT, copy)
@@ -34,7 +46,7 @@ def build(made: Path, sources: Sequence[str], *flags: str, changes: Sequence[Cha
         _apply(copy / change.file, change)
     shared = ("-shared",) if made.suffix == ".so" else ()
     command = [
-        *compiler(),
+        *(machine.compiler or compiler()),
         *FLAGS,
         *(() if changes else STRICT),
         *shared,

@@ -14,7 +14,7 @@ from typing import Final
 from halfcard.isolation.shared_files import AccountCard, CardControl, new_account, read_account, write_control
 from tests.nvml.build import compiler
 
-from .build import PRODUCT, SANITIZED, build
+from .build import HERE, PRODUCT, SANITIZED, Machine, build
 
 MIB: Final = 1 << 20
 CARD_MIB: Final = 16000
@@ -32,15 +32,17 @@ DRIVER_FLAGS: Final = ("-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic")
 class Driver:
     """The node's programs: the library, and the driver that it stands before; built once for all tests of a module."""
 
-    def __init__(self, folder: Path, *flags: str, sanitizers: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, *flags: str, sanitizers: Sequence[str] = (), machine: Machine = HERE) -> None:
         self.folder = folder
         self._variables = _sanitizer() if sanitizers == SANITIZED else {}
         here = f'-DRUN_FOLDER="{folder}"'
         (folder / "driver").mkdir(parents=True)
-        build(folder / "made.so", DRIVER_SOURCES, here, *DRIVER_FLAGS, *flags)
+        build(folder / "made.so", DRIVER_SOURCES, here, *DRIVER_FLAGS, *flags, machine=machine)
         (folder / "made.so").rename(folder / "driver" / "libcuda.so.1")
-        self._make_cards = build(folder / "make_cards", ["make_cards.c", "card.c", "process.c"], here)
+        made = build(folder / "make_cards", ["make_cards.c", "card.c", "process.c"], here, machine=machine)
+        self._make_cards = [*machine.runner, str(made)]
         make = ["make", "-s", "-C", str(PRODUCT), f"RUN_FOLDER={folder}", f"OUT={folder}/library"]
+        make += [f"CC={machine.compiler[0]}"] if machine.compiler else []
         make += [f"CFLAGS=-O1 -g {' '.join(sanitizers)}"] if sanitizers else []
         subprocess.run(make, check=True)
 
@@ -50,7 +52,7 @@ class Driver:
 
     def container(self, *cards: CardControl) -> Container:
         """Empties the cards, and makes the files of a new container."""
-        memory = subprocess.run([str(self._make_cards), str(CARD_MIB)], capture_output=True, check=True).stdout
+        memory = subprocess.run([*self._make_cards, str(CARD_MIB)], capture_output=True, check=True).stdout
         (self.folder / "cards").write_bytes(memory)
         (self.folder / "account").write_bytes(new_account())
         (self.folder / "control").write_bytes(write_control(cards or (share(0), share(1))))

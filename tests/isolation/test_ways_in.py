@@ -112,8 +112,8 @@ def test_a_function_that_fails_for_want_of_a_driver_function_takes_nothing(old_d
 # --- the file itself
 
 
-def dynamic_symbols(library: Path) -> list[str]:
-    shown = subprocess.run(["objdump", "-T", str(library)], capture_output=True, text=True, check=True).stdout
+def dynamic_symbols(library: Path, objdump: str = "objdump") -> list[str]:
+    shown = subprocess.run([objdump, "-T", str(library)], capture_output=True, text=True, check=True).stdout
     return [line for line in shown.splitlines() if re.match(r"[0-9a-f]{16} ", line)]
 
 
@@ -122,8 +122,8 @@ def test_the_library_exports_what_it_overrides_and_nothing_else(driver: Driver) 
     assert sorted(exported) == sorted(OVERRIDDEN)
 
 
-def glibc_versions(library: Path) -> set[tuple[int, ...]]:
-    imported = [line for line in dynamic_symbols(library) if "*UND*" in line]
+def glibc_versions(library: Path, objdump: str = "objdump") -> set[tuple[int, ...]]:
+    imported = [line for line in dynamic_symbols(library, objdump) if "*UND*" in line]
     found = re.findall(r"GLIBC_([\d.]+)", "\n".join(imported))
     return {tuple(map(int, version.split("."))) for version in found}
 
