@@ -100,7 +100,7 @@ class PreemptionAdvice:
     async def _write_event(self, facts: PodFacts, evictions: NodeEvictions) -> None:
         answer = await self.calls.post(
             path_of_events(facts.namespace),
-            _event(facts, sentence(evictions, evicts=self.evicts), self.now()),
+            _event(facts, sentence(evictions, facts.namespace, evicts=self.evicts), self.now()),
         )
         if answer.status != HTTPStatus.CREATED:
             self.log.warning("preemption advice failed", pod=facts.title, why=answer.refusal())
@@ -120,11 +120,14 @@ class PreemptionAdvice:
             self.log.event("evicted", pod=victim.pod, for_pod=facts.title, node=evictions.node)
 
 
-def sentence(evictions: NodeEvictions, *, evicts: bool) -> str:
-    """Returns the message of the Event."""
-    named = [f"{each.pod} (priority {each.priority})" for each in evictions.pods[:_MAX_NAMED]]
-    more = len(evictions.pods) - len(named)
-    pods = ", ".join(named) + (f" and {more} more" if more else "")
+def sentence(evictions: NodeEvictions, namespace: str, *, evicts: bool) -> str:
+    """Returns the message of the Event; those who may read it may not read the pods of other namespaces."""
+    own = [each for each in evictions.pods if each.pod.startswith(f"{namespace}/")]
+    others = len(evictions.pods) - len(own)
+    named = [f"{each.pod} (priority {each.priority})" for each in own[:_MAX_NAMED]]
+    more = [f"{len(own) - _MAX_NAMED} more"] if len(own) > _MAX_NAMED else []
+    foreign = [f"{others} pod{'' if others == 1 else 's'} of other namespaces"] if others else []
+    pods = ", ".join([*named, *more, *foreign])
     what = (
         "these pods are evicted"
         if evicts

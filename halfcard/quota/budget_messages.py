@@ -47,7 +47,13 @@ def _reasons(blocked: BlockedPod, title: str) -> Iterator[str]:
     for before in dict.fromkeys((pod.namespace, pod.pod) for pod in blocked.behind.values()):
         keys = [key for key, pod in blocked.behind.items() if (pod.namespace, pod.pod) == before]
         amounts = ", ".join(printable(key, _KEY_CHARS) for key in keys)
-        yield f"behind pod {'/'.join(before)}, which waits for the same of quota {title}: {amounts}"
+        who = _named(before, blocked.waiting.namespace)
+        yield f"behind {who}, which waits for the same of quota {title}: {amounts}"
+
+
+def _named(pod: tuple[str, str], namespace: str) -> str:
+    """Names a pod to those who may read a namespace: they may not read others."""
+    return f"pod {'/'.join(pod)}" if pod[0] == namespace else "a pod of another namespace"
 
 
 def uncountable(title: str, what: str) -> str:

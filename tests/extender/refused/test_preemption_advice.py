@@ -13,8 +13,9 @@ import pytest
 from msgspec.structs import replace
 
 import extender.refused.preemption_advice
+from extender.explain.pending import NodeEvictions, Victim
 from extender.quota_limits import BudgetUsage, LimitsOf, QuotaLimits, unlimited
-from extender.refused.preemption_advice import PreemptionAdvice
+from extender.refused.preemption_advice import PreemptionAdvice, sentence
 from extender.state import State
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.quota.budgets import Budget, read_budget
@@ -120,6 +121,14 @@ async def test_the_victims_are_reported_and_evicted() -> None:
             == "the pod would fit on node gpu1 without ns/low (priority 1); these pods are evicted"
         )
     assert scene.requests.asked == ["tell urgent", "evict low"]
+
+
+def test_pods_of_other_namespaces_are_counted_and_not_named() -> None:
+    foreign = [Victim(f"secret/{name}", 1) for name in "ab"]
+    said = sentence(NodeEvictions("gpu1", (Victim("ns/low", 1), *foreign)), "ns", evicts=False)
+    assert said.startswith("the pod would fit on node gpu1 without ns/low (priority 1), 2 pods of other namespaces;")
+    alone = sentence(NodeEvictions("gpu1", (Victim("ns2/low", 1),)), "ns", evicts=False)
+    assert alone.startswith("the pod would fit on node gpu1 without 1 pod of other namespaces;")
 
 
 async def test_no_further_victim_is_evicted_after_a_disruption_budget_refuses_one() -> None:
