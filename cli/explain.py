@@ -10,17 +10,19 @@ from typing import Any, Final
 
 import msgspec
 
-from extender.explain.explanation import Explanation, explain
+from extender.explain.explanation import Explanation, explain, explain_without_nodes
 from extender.explain.scheduling import NO_TRACES, Scheduling, explain_scheduling, reported
 from extender.explain.summary import summarize
 from extender.quota_limits import UNLIMITED, BudgetUsage, QuotaLimits
 from halfcard.exit_codes import EXIT_OK, EXIT_REFUSED, UnusableInputError
 from halfcard.placing.pod_facts import PodFacts, read_facts
 from halfcard.pod.reported_pod import ReportedPod
+from kube.api.list_watch import ListForbiddenError
 
-from .inputs.cluster_state import ClusterState, NoClusterError, ask, default_namespace, read_cluster
+from .inputs.cluster_state import ClusterState, NoClusterError, ask, default_namespace, read_cluster, read_namespace
 from .inputs.cluster_state import add_arguments as add_source
 from .inputs.namespace_choice import add_namespace_arguments
+from .inputs.pod_events import halfcards_events
 from .inputs.pod_target import POD, PodTarget, by_urgency, read_target
 from .inputs.scheduler_traces import SchedulerSigns, read_scheduler_signs
 from .inputs.workload_report import WorkloadReport, read_workload
@@ -49,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.all_namespaces:
         raise UnusableInputError(f"got {arguments.pod} and -A; name its namespace with -n, or leave out one of them")
     target = read_target(arguments.pod, arguments.namespace, default_namespace(arguments))
-    cluster = read_cluster(arguments)
+    cluster = _read(arguments, target.namespace)
     if target.kind == POD:
         stored = cluster.pods.get(target.title)
         if stored is None:
@@ -100,7 +102,7 @@ def _concerns(doubt: str, found: Explanation) -> bool:
 
 def _list_pending(arguments: argparse.Namespace) -> int:
     namespace = None if arguments.all_namespaces else arguments.namespace or default_namespace(arguments)
-    cluster = read_cluster(arguments)
+    cluster = read_cluster(arguments) if namespace is None else _read(arguments, namespace)
     pods = [pod for pod in by_urgency(cluster.pods.values()) if namespace in (None, pod.meta.namespace)]
     found = [each for pod in pods if not pod.node and (each := summarize(pod, cluster.state, cluster.schedulers))]
     if arguments.output != TEXT:
@@ -111,6 +113,14 @@ def _list_pending(arguments: argparse.Namespace) -> int:
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _read(arguments: argparse.Namespace, namespace: str) -> ClusterState:
+    """Reads the cluster, or else what members of a namespace may read: its pods."""
+    try:
+        return read_cluster(arguments)
+    except ListForbiddenError:
+        return read_namespace(arguments, namespace)
 
 
 def _workload(arguments: argparse.Namespace, target: PodTarget, pods: Sequence[ReportedPod]) -> WorkloadReport:
@@ -124,10 +134,14 @@ def _workload(arguments: argparse.Namespace, target: PodTarget, pods: Sequence[R
 
 def _explained(arguments: argparse.Namespace, cluster: ClusterState, stored: ReportedPod) -> Explanation:
     pod = read_facts(stored, cluster.state.dialects)
-    policy = cluster.policy_of(pod.demand.wanted.policy)
-    explained = explain(cluster.state, pod, policy, _limits(arguments, pod))
+    if cluster.has_nodes:
+        policy = cluster.policy_of(pod.demand.wanted.policy)
+        explained = explain(cluster.state, pod, policy, _limits(arguments, pod))
+    else:
+        explained = explain_without_nodes(pod)
     scheduling = None if pod.node or pod.is_over else _scheduling(arguments, cluster, stored, pod)
-    return replace(explained, gates=stored.gates, scheduling=scheduling)
+    said = () if arguments.state is not None else ask(arguments, lambda calls: halfcards_events(calls, stored))
+    return replace(explained, gates=stored.gates, scheduling=scheduling, events=said)
 
 
 def _scheduling(arguments: argparse.Namespace, cluster: ClusterState, stored: ReportedPod, pod: PodFacts) -> Scheduling:

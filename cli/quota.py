@@ -176,6 +176,8 @@ def _print(
 def _print_quota(screen: Screen, answer: QuotaAnswer) -> None:
     screen.line(screen.paint(f"{answer.budget.kind} {answer.budget.title}", Colour.BOLD))
     screen.table([_HEADS, *[_row(answer, key) for key in COUNTED]], right=(1, 2, 3), indent="  ")
+    if answer.status.get("counts") == "Together":
+        screen.line(f"  this namespace uses {_amounts(answer.status['here'])}")
     for each in answer.status.get("places") or ():
         screen.line(f"  {each['place']}: {_amounts(each)}")
     for each in answer.status.get("perLabel") or ():

@@ -16,22 +16,24 @@ _Row = tuple[str, str, str]
 
 _COLUMNS: Final = ("field", "type", "meaning")
 _FOLDER: Final = CHART / "kinds"
+_OF_ONE, _OF_SEVERAL, _USAGE = (_FOLDER / f"{kind}.yaml" for kind in ("gpuquota", "clustergpuquota", "gpuquotausage"))
 _AMOUNTS: Final = frozenset({"cores", "memory", "cards", "shares"})
 """The fields of an amount, which many fields have; they are described once."""
 
 
 def kinds() -> str:
-    of_one, of_several = sorted(_FOLDER.glob("*.yaml"), key=lambda file: len(file.name))
-    schema = _schema(of_one)
+    schema = _schema(_OF_ONE)
     return "\n\n".join(
         [
-            _head(of_one),
-            table(_COLUMNS, _spec(of_one)),
-            _head(of_several) + " It has the same fields, and these:",
-            table(_COLUMNS, [row for row in _spec(of_several) if row not in _spec(of_one)]),
+            _head(_OF_ONE),
+            table(_COLUMNS, _spec(_OF_ONE)),
+            _head(_OF_SEVERAL) + " It has the same fields, and these:",
+            table(_COLUMNS, [row for row in _spec(_OF_SEVERAL) if row not in _spec(_OF_ONE)]),
             f"### Amounts\n\n{table(_COLUMNS, _fields(schema['properties']['spec']['properties']['hard'], ''))}",
-            f"### What is refused\n\nThe API server refuses with these messages:\n\n{_refused(of_one, of_several)}",
+            f"### What is refused\n\nThe API server refuses with these messages:\n\n{_refused(_OF_ONE, _OF_SEVERAL)}",
             f"### Status\n\nOf both kinds; only Halfcard writes it.\n\n{table(_COLUMNS, _status(schema))}",
+            _head(_USAGE),
+            table(_COLUMNS, _status(_schema(_USAGE))),
         ]
     )
 

@@ -204,6 +204,8 @@ CLUSTER_GPU_QUOTA: Final = "ClusterGpuQuota"
 QUOTA_API: Final = "/apis/halfcard.dev/v1alpha1"
 GPU_QUOTAS: Final = "gpuquotas"
 CLUSTER_GPU_QUOTAS: Final = "clustergpuquotas"
+GPU_QUOTA_USAGE: Final = "GpuQuotaUsage"
+GPU_QUOTA_USAGES: Final = "gpuquotausages"
 GPU_QUOTA_MAP: Final = "gpuquota"  # the ConfigMap of TKE's quota admission, in kube-system
 GPU_QUOTA_KEY: Final = "gpu_quota"
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from halfcard.quota.budgets import Budget, deleted_budget
 from halfcard.quota.ledger import Amounts, Ledger, LostLeadership
 from halfcard.quota.lending import owed
 from kube.api.calls import NoAnswerError
-from kube.ledger.ledger_store import LedgerError, LedgerStore, WatchedLedger
+from kube.ledger.ledger_store import LedgerError, LedgerStore, StoredLedger, WatchedLedger
 from kube.quota.budget_source import BudgetSource
 from serving.log import Log
 
@@ -27,6 +27,15 @@ _REST_S: Final = 0.2
 _AGAIN_S: Final = 1.0
 _LOOK_EVERY_S: Final = 3.0
 _AT_ONCE: Final = 16
+
+
+class CountedLedger(NamedTuple):
+    """A quota, its ledger, and the stored pods that it counts."""
+
+    budget: Budget
+    stored: StoredLedger
+    usage: UsageIndex
+    is_exempt: bool
 
 
 class LedgersController:
@@ -206,6 +215,13 @@ class LedgersController:
             return {}
         written = stored.ledger.lent if stored is not None else {}
         return owed(controller.budget.ledger, self.ledgers(), written, self.not_taken_over() if written else ())
+
+    def counted(self, budget: Budget) -> CountedLedger | None:
+        """Returns what is known of a quota; None until its ledger is."""
+        found = self.controllers.get(budget.ledger)
+        if found is None or found.stored is None or not found.budget.is_same(budget):
+            return None
+        return CountedLedger(found.budget, found.stored, found.usage, found.is_exempt)
 
     def ledgers(self) -> dict[str, Ledger]:
         """Returns the known ledgers."""

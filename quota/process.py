@@ -49,6 +49,8 @@ from .reporting.repair_reports import RepairReports
 from .reporting.report_job import ReportJob
 from .reporting.status_writer import StatusWriter
 from .reporting.tke_map_reports import TkeMapReports
+from .reporting.usage_objects import UsageObjects
+from .reporting.usage_writer import UsageWriter
 
 STATUS: Final = "status"
 _POD: Final = msgspec.json.Decoder(StoredPod)
@@ -91,9 +93,19 @@ class QuotaService:
         self._writers = LedgerWriters(ledgers, time.monotonic)
         self._waiting_reports = WaitingReports(events, may_decide, time.monotonic)
         self._gate_admission = self._new_gate_admission()
+        self._usages = UsageObjects(access)
         self._exemptions = ExemptionReports(self._controller, events, may_decide)
         self._reports: Mapping[str, ReportJob] = {
             "write statuses": StatusWriter(self._calls, self._controller, self._gate_admission.waits, may_decide),
+            "write usages for members": UsageWriter(
+                self._calls,
+                self._source,
+                self._controller,
+                self._usages,
+                self._gate_admission.waits_by_namespace,
+                may_decide=may_decide,
+                now=time.monotonic,
+            ),
             "report on the quota ConfigMap": TkeMapReports(self._source.map, events, may_decide),
             "end exemptions": self._exemptions,
             "report repairs": self._repairs,
@@ -168,7 +180,7 @@ class QuotaService:
         await self._leadership.run(self._controller.take_over)
 
     def _problems(self) -> tuple[str, ...]:
-        followed = [each.trouble for each in self._following()]
+        followed = [each.trouble for each in (*self._following(), self._usages.informer)]
         own = (
             self._leadership.trouble,
             self._controller.trouble,
@@ -187,7 +199,11 @@ class QuotaService:
         return self._nodes.informer, self._pods.informer, self._watch.informer
 
     async def run(self, lifecycle: Lifecycle) -> None:
-        follow: Sequence[Job] = (*self._source.jobs(), *follow_jobs(self._following()), *self._native.jobs())
+        follow: Sequence[Job] = (
+            *self._source.jobs(),
+            *follow_jobs((*self._following(), self._usages.informer)),
+            *self._native.jobs(),
+        )
         keep: Sequence[Job] = (
             ("update ledgers", self._controller.run),
             ("expire reservations", partial(self._controller.expire, time.monotonic, self._is_stored)),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from halfcard.quota.charge import COUNTED
@@ -29,21 +29,52 @@ class TopPods(NamedTuple):
     entries: Sequence[Entry] = ()
 
 
+class ChargeTally:
+    """The charges of some pods: their sum, and the largest.
+
+    Attributes:
+        total: the sum of all charges.
+        changes: how often it has changed.
+    """
+
+    def __init__(self) -> None:
+        self.total: Counter[str] = Counter()
+        self.changes = 0
+        self._ranked: list[_Rank] = []
+
+    def add(self, uid: str, entry: Entry) -> None:
+        self._count(entry, 1)
+        insort(self._ranked, (*rank(entry), uid))
+
+    def drop(self, uid: str, entry: Entry) -> None:
+        self._count(entry, -1)
+        del self._ranked[bisect_left(self._ranked, (*rank(entry), uid))]
+
+    def top(self, entries: Mapping[str, Entry]) -> TopPods:
+        return TopPods(len(self._ranked), [entries[uid] for *_, uid in self._ranked[:TOP]])
+
+    def _count(self, entry: Entry, times: int) -> None:
+        self.changes += 1
+        for key, amount in entry.charge.items():
+            self.total[key] += times * amount
+            if not self.total[key]:
+                del self.total[key]
+
+
 class UsageIndex:
     """
     Attributes:
         entries: by the uid of the pod.
         bound: the pods whose charge includes their location.
-        total: the sum of all charges.
         arrived: the pods that were added since `clear_arrived` was called with them.
     """
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
         self.bound: set[str] = set()
-        self.total: Counter[str] = Counter()
         self.arrived: set[str] = set()
-        self._ranked: list[_Rank] = []
+        self._all = ChargeTally()
+        self._tallies: defaultdict[str, ChargeTally] = defaultdict(ChargeTally)
         self._touched: set[str] = set()
         self._is_stale = True
 
@@ -81,27 +112,31 @@ class UsageIndex:
         """Removes pods from `arrived`."""
         self.arrived.difference_update(uids)
 
-    def top(self) -> TopPods:
-        return TopPods(len(self.entries), [self.entries[uid] for *_, uid in self._ranked[:TOP]])
+    @property
+    def total(self) -> Counter[str]:
+        """The sum of all charges."""
+        return self._all.total
+
+    def tally(self, namespace: str) -> ChargeTally:
+        """Returns what the pods of one namespace use."""
+        return self._tallies[namespace]
+
+    def top(self, namespace: str = "") -> TopPods:
+        """Returns the pods with the largest charges, of all namespaces or of one."""
+        return (self._tallies[namespace] if namespace else self._all).top(self.entries)
 
     def _add(self, uid: str, counted: CountedPod) -> None:
-        self.entries[uid] = counted.entry
+        entry = self.entries[uid] = counted.entry
         if counted.is_bound:
             self.bound.add(uid)
-        self._count(counted.entry, 1)
-        insort(self._ranked, (*rank(counted.entry), uid))
+        for tally in (self._all, self._tallies[entry.namespace]):
+            tally.add(uid, entry)
 
     def _drop(self, uid: str, entry: Entry) -> None:
         del self.entries[uid]
         self.bound.discard(uid)
-        self._count(entry, -1)
-        del self._ranked[bisect_left(self._ranked, (*rank(entry), uid))]
-
-    def _count(self, entry: Entry, times: int) -> None:
-        for key, amount in entry.charge.items():
-            self.total[key] += times * amount
-            if not self.total[key]:
-                del self.total[key]
+        for tally in (self._all, self._tallies[entry.namespace]):
+            tally.drop(uid, entry)
 
 
 def rank(entry: Entry) -> tuple[tuple[int, ...], str, str]:

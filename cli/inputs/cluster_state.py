@@ -64,6 +64,7 @@ class ClusterState:
         policy_of: the policy by name; the default for an empty name.
         schedulers: those that ask the extender.
         left_out: objects that could not be read, a sentence each.
+        has_nodes: whether the nodes and the pods of all namespaces are in it.
     """
 
     state: State
@@ -73,6 +74,7 @@ class ClusterState:
     schedulers: frozenset[str]
     pods: dict[str, ReportedPod] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
+    has_nodes: bool = True
 
     def doubts(self) -> tuple[str, ...]:
         return (*self.left_out, *self.state.inconsistencies())
@@ -112,6 +114,15 @@ def read_cluster(arguments: argparse.Namespace, more: More = lambda _documents, 
         _add_documents(cluster, [*documents, *more(documents, cluster.left_out)])
     else:
         _add_collections(cluster, find_access(arguments))
+    return cluster
+
+
+def read_namespace(arguments: argparse.Namespace, namespace: str) -> ClusterState:
+    """Reads the pods of one namespace, for users who may read no more; raises as `read_cluster`."""
+    cluster = _empty(arguments.settings)
+    cluster.has_nodes = False
+    for pod in everything(find_access(arguments), pods_path(namespace), ReportedPod, cluster.left_out):
+        _add_pod(cluster, pod)
     return cluster
 
 

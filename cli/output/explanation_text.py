@@ -24,6 +24,12 @@ _MOST_PODS: Final = 8
 """The most pods in the text, which fill a screen; the JSON has all of them."""
 
 
+_UNREAD: Final = (
+    "You may not list nodes and the pods of all namespaces, so single nodes and cards are left out: the ClusterRole"
+    " halfcard-inspect allows that."
+)
+
+
 def print_explanation(screen: Screen, found: Explanation) -> None:
     screen.wrapped(_headline(found), indent="", hanging="  ", colour=Colour.BOLD)
     for container, asks in found.asks.items():
@@ -35,8 +41,12 @@ def print_explanation(screen: Screen, found: Explanation) -> None:
         screen.wrapped(found.trouble, indent="", hanging="  ", colour=Colour.RED)
     if found.scheduling is not None:
         _print_scheduling(screen, found.scheduling)
+    for each in found.events:
+        screen.wrapped(f"Halfcard says {each.reason}: {each.message}", indent="", hanging="  ", colour=Colour.YELLOW)
     if found.prospects is not None:
         _print_prospects(screen, found.prospects)
+    if found.nodes_unread and found.standing in (PodState.PENDING, PodState.BOUND):
+        screen.wrapped(_UNREAD, indent="", hanging="  ", colour=Colour.DIM)
 
 
 def print_summaries(screen: Screen, pending: Sequence[PendingSummary]) -> None:
@@ -60,15 +70,15 @@ def _headline(found: Explanation) -> str:
         case PodState.OVER:
             return f"Pod {found.pod} has ended and uses no card."
         case PodState.BOUND if found.whereabouts is not None:
-            return f"Pod {found.pod} is on node {found.whereabouts.node}, {_by_whom(found.whereabouts)}."
+            return f"Pod {found.pod} is on node {found.whereabouts.node}, {_by_whom(found, found.whereabouts)}."
     if found.trouble:
         return f"Pod {found.pod} is pending, and can never fit on any node:"
     return f"Pod {found.pod} is pending (priority {found.priority}). It requests:"
 
 
-def _by_whom(where: BoundPod) -> str:
-    if not where.grants:
-        return "and uses none of its cards"
+def _by_whom(found: Explanation, where: BoundPod) -> str:
+    if not where.grants and not where.recorded_by:
+        return "and no card is recorded for it" if found.nodes_unread else "and uses none of its cards"
     if not where.recorded_by:
         return "its cards are not recorded and are guessed"
     why = ", because its scheduler did not call the extender" if where.recorded_by == BY_AGENT else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -21,11 +21,12 @@ from kube.ledger.ledger_store import LedgerError, LedgerStore
 from quota.reporting.status import exempted, status_of
 
 from ..inputs.cluster_state import NoClusterError
+from .namespace_usages import budget_of, usages_path
 
 Object = Mapping[str, Any]
 
 _TOLD: Final = (
-    *("pods", "promised", "waiting", "late", "places", "perLabel"),
+    *("counts", "here", "pods", "promised", "waiting", "late", "places", "perLabel"),
     *("borrowed", "lent", "holders", "conditions"),
 )
 """The fields of a status that are shown unchanged."""
@@ -72,21 +73,37 @@ class QuotaAnswer(NamedTuple):
 async def concerning(calls: ApiCalls, namespace: str) -> tuple[list[QuotaAnswer], list[str]]:
     """Returns the answers, and a sentence for each unreadable quota. Raises NoClusterError and NoAnswerError."""
     space = await _get(calls, f"/api/v1/namespaces/{quote(namespace, safe='')}")
-    own = await _get(calls, f"{names.QUOTA_API}/namespaces/{namespace}/{names.GPU_QUOTAS}")
-    shared, problems = await _shared(calls)
+    own = (await _get(calls, f"{names.QUOTA_API}/namespaces/{namespace}/{names.GPU_QUOTAS}"))["items"]
+    answer = await calls.get(f"{names.QUOTA_API}/{names.CLUSTER_GPU_QUOTAS}")
+    if answer.status == HTTPStatus.FORBIDDEN:
+        return await _as_members_read(calls, namespace, own)
+    found, odd = _concerning(namespace, space, [*own, *_decoded(answer, names.CLUSTER_GPU_QUOTAS)["items"]])
+    answers = [QuotaAnswer(budget, _used(status), status) for budget, status in found if not budget.is_default]
+    defaults = [await _default(calls, budget) for budget, _ in found if budget.is_default]
+    unread = [each for each in defaults if isinstance(each, str)]
+    return [*answers, *[each for each in defaults if isinstance(each, QuotaAnswer)]], [*odd, *unread]
+
+
+def _concerning(
+    namespace: str, space: Object, quotas: Sequence[Object]
+) -> tuple[list[tuple[Budget, Object]], list[str]]:
+    """Returns the quotas of a namespace with their statuses, and a sentence for each unreadable one."""
     labels = space["metadata"].get("labels") or {}
-    read = [(read_budget(each), each.get("status") or {}) for each in (*own["items"], *shared)]
+    read = [(read_budget(each), each.get("status") or {}) for each in quotas]
     statuses = {budget.uid: status for budget, status in read if isinstance(budget, Budget)}
     found = concerning_of([budget for budget, _ in read if isinstance(budget, Budget)], namespace, labels)
-    answers = [
-        QuotaAnswer(budget, _used(statuses[budget.uid]), statuses[budget.uid])
-        for budget in found
-        if not budget.is_default
-    ]
-    defaults = [await _default(calls, budget) for budget in found if budget.is_default]
     odd = [str(budget) for budget, _ in read if isinstance(budget, UnreadableBudget)]
-    unread = [each for each in defaults if isinstance(each, str)]
-    return [*answers, *[each for each in defaults if isinstance(each, QuotaAnswer)]], [*problems, *odd, *unread]
+    return [(budget, statuses[budget.uid.partition("/")[0]]) for budget in found], odd
+
+
+async def _as_members_read(
+    calls: ApiCalls, namespace: str, own: Sequence[Object]
+) -> tuple[list[QuotaAnswer], list[str]]:
+    """Returns the quotas of a namespace for those who may read nothing else."""
+    found, odd = _concerning(namespace, {"metadata": {}}, own)
+    usages = (await _get(calls, usages_path(namespace)))["items"]
+    hidden = [(budget_of(each), each["status"]) for each in usages if each.get("status")]
+    return [QuotaAnswer(budget, _used(status), status) for budget, status in (*found, *hidden)], odd
 
 
 async def namespaces(calls: ApiCalls) -> set[str]:
@@ -106,14 +123,6 @@ async def _default(calls: ApiCalls, budget: Budget) -> QuotaAnswer | str:
     if budget.exemption is not None and budget.hard and not ledger.hard:
         status = exempted(status, budget.exemption)
     return QuotaAnswer(budget, _used(status), status)
-
-
-async def _shared(calls: ApiCalls) -> tuple[list[Object], list[str]]:
-    """Reads shared quotas: members of a namespace may read its own quotas, and not always the shared ones."""
-    answer = await calls.get(f"{names.QUOTA_API}/{names.CLUSTER_GPU_QUOTAS}")
-    if answer.status == HTTPStatus.FORBIDDEN:
-        return [], [f"quotas shared with other namespaces cannot be read: {answer.message()}"]
-    return _decoded(answer, names.CLUSTER_GPU_QUOTAS)["items"], []
 
 
 async def _get(calls: ApiCalls, path: str) -> Object:

@@ -56,6 +56,12 @@ def explain_bound(state: State, pod: PodFacts) -> BoundPod:
     return BoundPod(pod.node, by, _since(pod.owned) if share.recorded else "", _grants(state, pod, usage, share))
 
 
+def explain_record(pod: PodFacts) -> BoundPod:
+    """Explains a bound pod by its own record alone; which cards of the node these are is not known."""
+    by = recorder(pod.owned, pod.node, pod.containers, pod.demand.needs)
+    return BoundPod(pod.node, by, _since(pod.owned) if by else "", ())
+
+
 def _since(record: Mapping[str, str]) -> str:
     """Reads the time of the choice from another system's annotations, which Halfcard writes too, in nanoseconds."""
     written = [value for key, value in record.items() if key.endswith(TIME_SUFFIXES) and value.isdecimal()]

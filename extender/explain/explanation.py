@@ -6,7 +6,7 @@ A pure function of the state and the pod.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from halfcard.claims import Claim, Part
@@ -16,7 +16,7 @@ from ..packing.placement import PackingPolicy
 from ..quota_limits import UNLIMITED, QuotaLimits
 from ..state import State
 from ..unplaceable import Unplaceable, check_no_record
-from .bound import BoundPod, explain_bound
+from .bound import BoundPod, explain_bound, explain_record
 from .pending import PendingPod, explain_pending
 from .scheduling import Scheduling
 
@@ -26,6 +26,15 @@ class PodState(StrEnum):
     BOUND = "bound"
     NO_CARDS = "asks for no card"
     OVER = "over"
+
+
+@dataclass(frozen=True, slots=True)
+class PodEvent:
+    """What one of Halfcard's processes said about a pod."""
+
+    reason: str
+    message: str
+    last_seen: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +50,8 @@ class Explanation:
         prospects: for a pending pod, each node and the nearest evictions.
         whereabouts: for a bound pod, its cards.
         scheduling: for a pending pod, what its scheduler says.
+        events: what Halfcard's processes said about it.
+        nodes_unread: the nodes and the pods on them are not known, as to a member of the pod's namespace.
     """
 
     pod: str
@@ -54,6 +65,8 @@ class Explanation:
     whereabouts: BoundPod | None = None
     gates: tuple[str, ...] = ()
     scheduling: Scheduling | None = None
+    events: tuple[PodEvent, ...] = ()
+    nodes_unread: bool = False
 
     @property
     def is_held_back(self) -> bool:
@@ -62,24 +75,36 @@ class Explanation:
 
     @property
     def has_nowhere_to_go(self) -> bool:
-        if self.standing is not PodState.PENDING:
+        if self.standing is not PodState.PENDING or (self.nodes_unread and not self.trouble):
             return False
         return self.prospects is None or not any(node.fits for node in self.prospects.nodes)
 
 
 def explain(state: State, pod: PodFacts, policy: PackingPolicy, limits: QuotaLimits = UNLIMITED) -> Explanation:
     """Explains a pod; `policy` is the packing policy that places it, `limits` are its quota limits."""
-    standing, trouble = _standing(pod), _trouble(pod)
+    found = _of_the_pod(pod)
+    if found.standing is PodState.BOUND:
+        return replace(found, whereabouts=explain_bound(state, pod))
+    if found.standing is PodState.PENDING and not found.trouble:
+        return replace(found, prospects=explain_pending(state, pod, policy, limits))
+    return found
+
+
+def explain_without_nodes(pod: PodFacts) -> Explanation:
+    """Explains what the pod itself shows."""
+    found = replace(_of_the_pod(pod), nodes_unread=True)
+    return replace(found, whereabouts=explain_record(pod)) if found.standing is PodState.BOUND else found
+
+
+def _of_the_pod(pod: PodFacts) -> Explanation:
     return Explanation(
         pod.title,
-        standing,
+        _standing(pod),
         pod.priority,
         pod.created,
         {name: describe_claim(need.claim) for name, need in zip(pod.containers, pod.demand.needs, strict=True)},
         pod.demand.wanted.text,
-        trouble,
-        explain_pending(state, pod, policy, limits) if standing is PodState.PENDING and not trouble else None,
-        explain_bound(state, pod) if standing is PodState.BOUND else None,
+        _trouble(pod),
     )
 
 

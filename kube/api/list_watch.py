@@ -42,6 +42,10 @@ class ExpiredError(ApiError):
     """The API server has discarded the version to resume from."""
 
 
+class ListForbiddenError(ApiError):
+    """The user may not read the collection."""
+
+
 class AbsentError(ApiError):
     """The API server has no such collection."""
 
@@ -222,7 +226,7 @@ def _names(raw: msgspec.Raw) -> _Names:
         return _Names()
 
 
-_ERRORS: Final = {404: AbsentError, 410: ExpiredError}
+_ERRORS: Final = {403: ListForbiddenError, 404: AbsentError, 410: ExpiredError}
 
 
 def _as_error(status: int, message: str, call: str) -> ApiError:

@@ -112,6 +112,9 @@ class GateAdmission:
         budgets = self._budgets()
         return Counter(each.ledger for pod in self.pods.waiting().values() for each in budgets[pod.namespace])
 
+    def waits_by_namespace(self) -> Counter[str]:
+        return Counter(pod.namespace for pod in self.pods.waiting().values())
+
     def _budgets(self) -> dict[str, Sequence[Budget]]:
         return {pod.namespace: self.budgets_of(pod.namespace) for pod in self.pods.waiting().values()}
 

@@ -135,7 +135,7 @@ def _condition(sort: str, value: str, reason: str, message: str) -> dict[str, st
     return {"type": sort, "status": value, "reason": reason, "message": message}
 
 
-def since(status: Status, before: Status | None, now: str) -> Status:
+def since(status: Status, before: Mapping[str, Any] | None, now: str) -> Status:
     """Adds the time of each condition's last change, kept from `before` where the condition is the same."""
     known = {each["type"]: each for each in (before or {}).get("conditions") or ()}
 
@@ -145,3 +145,9 @@ def since(status: Status, before: Status | None, now: str) -> Status:
         return {**condition, "lastTransitionTime": was["lastTransitionTime"] if same else now}
 
     return {**status, "conditions": [timed(each) for each in status["conditions"]]}
+
+
+def untimed(status: Mapping[str, Any]) -> Status:
+    """Returns a written status without the times that `since` adds."""
+    timeless = [{key: each[key] for key in each if key != "lastTransitionTime"} for each in status["conditions"]]
+    return {**status, "conditions": timeless}

@@ -19,7 +19,7 @@ from serving.log import utc_now
 from ..ledger_controller import LedgerController
 from ..ledgers_controller import LedgersController
 from .report_job import ReportJob
-from .status import LedgerUsage, Status, exempted, since, status_of, status_of_each
+from .status import LedgerUsage, Status, exempted, since, status_of, status_of_each, untimed
 
 _EVERY_S: Final = 1.0
 _AT_ONCE: Final = 4
@@ -50,7 +50,8 @@ class StatusWriter(ReportJob):
         await asyncio.gather(*[self._write_if_changed(budget, said, turns) for budget, said in statuses])
 
     async def _write_if_changed(self, budget: Budget, said: Status, turns: asyncio.Semaphore) -> None:
-        if _untimed(self._written.get(_object(budget))) == said:
+        written = self._written.get(_object(budget))
+        if written is not None and untimed(written) == said:
             return
         async with turns:
             try:
@@ -112,10 +113,3 @@ def path_of(budget: Budget) -> str:
     if budget.kind == names.GPU_QUOTA:
         return f"{names.QUOTA_API}/namespaces/{budget.namespace}/{names.GPU_QUOTAS}/{budget.name}"
     return f"{names.QUOTA_API}/{names.CLUSTER_GPU_QUOTAS}/{budget.name}"
-
-
-def _untimed(status: Status | None) -> Status | None:
-    if status is None:
-        return None
-    timeless = [{key: each[key] for key in each if key != "lastTransitionTime"} for each in status["conditions"]]
-    return {**status, "conditions": timeless}

@@ -37,6 +37,10 @@ def test_the_index_always_equals_a_new_count_of_the_remaining_pods(
     assert holding.total == +sum_of(entry.charge for entry in entries.values()) and all(holding.total.values())
     assert holding.top().pods == len(left)
     assert [*map(rank, holding.top().entries)] == sorted(map(rank, entries.values()))[:TOP]
+    for namespace in ("team", "other"):
+        inside = [entry for entry in entries.values() if entry.namespace == namespace]
+        assert holding.tally(namespace).total == +sum_of(entry.charge for entry in inside)
+        assert [*map(rank, holding.top(namespace).entries)] == sorted(map(rank, inside))[:TOP]
 
 
 @given(CHANGES, CHANGES)

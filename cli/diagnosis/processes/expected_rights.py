@@ -112,6 +112,7 @@ ALWAYS: Final = (
     RoleGrant(_Q, "", "events", "get create patch"),
     RoleGrant(_Q, names.OWN_DOMAIN, _QUOTAS, "get list watch"),
     RoleGrant(_Q, names.OWN_DOMAIN, _QUOTA_STATUSES, "patch"),
+    RoleGrant(_Q, names.OWN_DOMAIN, names.GPU_QUOTA_USAGES, "list watch create patch delete"),
     RoleGrant(_Q, "", "configmaps", "get list watch create update delete", _OURS),
     RoleGrant(_Q, _LEASES, "leases", "create", _OURS),
     RoleGrant(_Q, _LEASES, "leases", "get update", _OURS, _Q),

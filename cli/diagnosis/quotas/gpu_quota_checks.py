@@ -20,6 +20,7 @@ CRDS: Final = {
     for plural, kind in (
         (names.GPU_QUOTAS, names.GPU_QUOTA),
         (names.CLUSTER_GPU_QUOTAS, names.CLUSTER_GPU_QUOTA),
+        (names.GPU_QUOTA_USAGES, names.GPU_QUOTA_USAGE),
     )
 }
 """The CRDs and their kinds."""
@@ -38,8 +39,14 @@ _LOG: Final = f"kubectl -n {names.NAMESPACE} logs -l {names.NAME_LABEL}={names.Q
 def _crd_missing(snapshot: Snapshot) -> Iterator[FoundFault]:
     for name, found in snapshot.crds.items():
         if found == ABSENT:
-            got = "it does not exist: with it, all its quotas were deleted"
-            yield FoundFault(f"CustomResourceDefinition {name}", got, _CREATE, _KINDS)
+            fix = _CREATE if CRDS[name] in SPEC else _APPLY
+            yield FoundFault(f"CustomResourceDefinition {name}", _lost(CRDS[name]), fix, _KINDS)
+
+
+def _lost(kind: str) -> str:
+    if kind in SPEC:
+        return "it does not exist: with it, all its quotas were deleted"
+    return "it does not exist: members of a namespace cannot read what it uses of shared and default quotas"
 
 
 def _crd_old(snapshot: Snapshot) -> Iterator[FoundFault]:
@@ -54,7 +61,7 @@ def _lacking(crd: Object, kind: str) -> set[str]:
         return {f"version {VERSION}"}
     schema: Mapping[str, Any] = versions[VERSION].get("schema", {}).get("openAPIV3Schema", {})
     spec = schema.get("properties", {}).get("spec", {})
-    return {f"spec.{field}" for field in SPEC[kind] - spec.get("properties", {}).keys()}
+    return {f"spec.{field}" for field in SPEC.get(kind, frozenset()) - spec.get("properties", {}).keys()}
 
 
 # --- objects ---------------------------------------------------------------------------------------------------------
@@ -114,8 +121,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "crd-missing",
         BROKEN,
-        f"the CRDs of {names.GPU_QUOTA} and {names.CLUSTER_GPU_QUOTA} are installed",
-        "Without them all quotas are gone, and nothing is limited.",
+        f"the CRDs of {names.GPU_QUOTA}, {names.CLUSTER_GPU_QUOTA} and {names.GPU_QUOTA_USAGE} are installed",
+        "Without those of quotas all quotas are gone, and nothing is limited.",
         _crd_missing,
     ),
     Check(

@@ -140,7 +140,7 @@ def budget(*, ready: str = "True", exceeded: str = "False", hard: Any = None) ->
 
 
 def crd(kind: str, *, version: str = VERSION, without: str = "") -> Item:
-    spec = {"properties": {field: {"type": "object"} for field in SPEC[kind] - {without}}}
+    spec = {"properties": {field: {"type": "object"} for field in SPEC.get(kind, frozenset()) - {without}}}
     schema = {"openAPIV3Schema": {"properties": {"spec": spec}}}
     return {"spec": {"versions": [{"name": version, "served": True, "schema": schema}]}}
 
