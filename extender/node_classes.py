@@ -39,19 +39,23 @@ def names_single_cards(demand: Demand) -> bool:
 
 def _order(pair: tuple[Card, CardRoom]) -> tuple[object, ...]:
     card, left = pair
-    return card.model, card.memory_mib or 0, card.replicas, card.why_not, left
+    return card.model, card.memory_mib or 0, card.replicas, card.why_not, card.not_held, left
 
 
 @lru_cache(maxsize=2**14)
 def _stripped(cards: tuple[Card, ...]) -> tuple[tuple[Card, ...], bool]:
     """Removes what identifies the cards; also returns whether their connections are known."""
-    kinds = [_kind(card.model, card.memory_mib, card.replicas, bool(card.why_not)) for card in cards]
+    kinds = [
+        _kind(card.model, card.memory_mib, card.replicas, is_out=bool(card.why_not), is_loose=bool(card.not_held))
+        for card in cards
+    ]
     return tuple(kinds), any(card.links for card in cards)
 
 
 @lru_cache(maxsize=2**10)
-def _kind(model: str, memory_mib: int | None, replicas: int, is_out: bool) -> Card:  # noqa: FBT001 - a key
-    return Card(0, model, memory_mib, replicas=replicas, why_not="out of order" if is_out else "")
+def _kind(model: str, memory_mib: int | None, replicas: int, *, is_out: bool, is_loose: bool) -> Card:
+    why_not, not_held = "out of order" * is_out, "not held" * is_loose
+    return Card(0, model, memory_mib, replicas=replicas, why_not=why_not, not_held=not_held)
 
 
 @lru_cache(maxsize=2**16)

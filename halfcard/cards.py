@@ -17,6 +17,7 @@ class Card:
         links: by the index of another card, how well the two are connected; higher is better.
         replicas: the number of time slices of the card.
         why_not: why nothing new may be placed on it; empty for a healthy card.
+        not_held: why no new shares may be placed on it: they must be held and cannot be; empty otherwise.
     """
 
     index: int
@@ -27,6 +28,7 @@ class Card:
     links: tuple[tuple[int, int], ...] = ()
     replicas: int = 1
     why_not: str = ""
+    not_held: str = ""
 
 
 @dataclass(frozen=True, slots=True)

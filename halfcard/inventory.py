@@ -41,6 +41,7 @@ class _Card(msgspec.Struct, omit_defaults=True):
     replicas: int = 1
     sold_as: str = names.NVIDIA_GPU
     unhealthy: str = ""
+    not_held: str = ""
 
 
 _CARDS: Final = msgspec.json.Decoder(list[_Card])
@@ -61,6 +62,7 @@ def _written(card: Card, slices: str) -> _Card:
         replicas=card.replicas,
         sold_as=slices if slices and card.replicas > 1 else names.NVIDIA_GPU,
         unhealthy=card.why_not,
+        not_held=card.not_held,
     )
 
 
@@ -115,6 +117,7 @@ def _read(card: _Card) -> Card:
         tuple(sorted(card.links.items())),
         card.replicas,
         printable(card.unhealthy, _REASON_CHARS),
+        printable(card.not_held, _REASON_CHARS),
     )
 
 

@@ -116,7 +116,7 @@ class NodeLocations:
 
 def _of_interest(node: Node) -> Node:
     """Keeps only what the cards are: their health concerns no budget."""
-    cards = tuple([replace(card, links=(), numa=None, why_not="") for card in node.cards])
+    cards = tuple([replace(card, links=(), numa=None, why_not="", not_held="") for card in node.cards])
     return Node(node.name, cards, node.slices, node.pool)
 
 

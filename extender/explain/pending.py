@@ -108,7 +108,14 @@ def explain_pending(state: State, pod: PodFacts, policy: PackingPolicy, limits: 
 
 def _refusal(state: State, name: str, pod: PodFacts, room: Room) -> str:
     driver = state.driver(name)
-    return explanation(pod, driver) if driver else text(why_not(room, pod.demand), pod.demand)
+    if driver:
+        return explanation(pod, driver)
+    why = why_not(room, pod.demand)
+    return f"{text(why, pod.demand)}: {_not_held(room)}" if why is Reason.NOT_HELD else text(why, pod.demand)
+
+
+def _not_held(room: Room) -> str:
+    return next(card.not_held for card in room.cards if card.not_held)
 
 
 def _closed(state: State, rooms: Mapping[str, Room], demand: Demand, limits: QuotaLimits) -> dict[str, str]:
@@ -231,6 +238,8 @@ def _card_reason(why: Reason, card: Card, mode: CardMode, wanted: CardMode) -> s
             return "not among the requested cards"
         case Reason.OUT_OF_ORDER:
             return card.why_not
+        case Reason.NOT_HELD:
+            return "shares of it are not held"
         case Reason.LOCKED:
             return f"in use in another way ({mode})"
         case Reason.TOO_FEW | Reason.TOO_FEW_SLICES:

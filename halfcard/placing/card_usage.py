@@ -24,6 +24,10 @@ class CardMode(StrEnum):
     EXCLUSIVE = "exclusive"
 
 
+LIMITED: Final = frozenset({CardMode.SHARED, CardMode.HALVES})
+"""The modes in which a container has limits, to which it can be held."""
+
+
 class CardUse(NamedTuple):
     """What one pod uses of one card; `parts` are halves or time slices."""
 
@@ -117,6 +121,11 @@ def take(card: Card, left: CardRoom, use: CardUse) -> CardRoom | None:
         parts = left.parts
     cores, mib, parts = left.cores - use.cores, left.mib - use.mib, parts - use.parts
     return None if cores < 0 or mib < 0 or parts < 0 else CardRoom(mode, cores, mib, parts)
+
+
+def is_closed(card: Card, mode: CardMode) -> bool:
+    """Returns whether nothing new may use a card in this mode."""
+    return bool(card.why_not or (card.not_held and mode in LIMITED))
 
 
 def give_back(left: CardRoom, use: CardUse) -> CardRoom:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from ..claims import Claim, ContainerStage, Need
 from ..pod.card_preferences import CardPreferences
-from .card_usage import CardMode, is_offered, mode_of, take, use_of
+from .card_usage import CardMode, is_closed, is_offered, mode_of, take, use_of
 from .room import Room
 
 FitCheck = Callable[[Room], bool]
@@ -69,9 +69,11 @@ def _count(shares: Iterable[tuple[int, int]], cores: int, mib: int) -> int:
 
 def _places(room: Room, claim: Claim, positions: Iterable[int]) -> int:
     """Counts the places of a claim on these cards: one on each, and several where it is a time slice."""
-    found = 0
+    found, mode = 0, mode_of(claim, room.slices)
     for at in positions:
         card = room.cards[at]
+        if is_closed(card, mode):
+            continue
         left = take(card, room.left[at], use_of(claim, card, room.slices))
         if left is not None:
             found += 1 + left.parts if left.mode is CardMode.SLICES else 1

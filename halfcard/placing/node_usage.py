@@ -191,7 +191,7 @@ class _Taking:
 
     @cached_property
     def _empty(self) -> Room:
-        cards = tuple([replace(card, why_not="") if card.why_not else card for card in self._node.cards])
+        cards = tuple([replace(card, why_not="", not_held="") for card in self._node.cards])
         return empty_room(replace(self._node, cards=cards))
 
     def _lay(self, pod: Bound, share: Share) -> None:

@@ -1,4 +1,4 @@
-"""Finds why a node, or one card of it, cannot take a demand: ten reasons, each with one text for all nodes of a call.
+"""Finds why a node, or one card of it, cannot take a demand: eleven reasons, each with one text for all nodes.
 
 A text has no numbers of a node: kube-scheduler counts equal texts and writes them into the pod.
 """
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from .. import names
 from ..claims import Claim, Need, Part
-from .card_usage import CardMode, CardRoom, CardUse, is_offered, mode_of, use_of
+from .card_usage import CardMode, CardRoom, CardUse, is_closed, is_offered, mode_of, use_of
 from .demand import Demand
 from .fast_fit import fits_alone
 from .room import Room
@@ -20,6 +20,7 @@ class Reason(StrEnum):
     NO_CARDS = "no GPU known to Halfcard"
     NOT_WANTED = "no card is among those that the pod asks for"
     OUT_OF_ORDER = "every card is out of order or cordoned"
+    NOT_HELD = "isolation is enforce, and no card can hold containers to their share"
     TOO_FEW = "too few cards are free"
     TOO_FEW_SLICES = "too few time slices are free"
     LOCKED = "every card is in use in another way"
@@ -40,6 +41,8 @@ def why_not(room: Room, demand: Demand) -> Reason:
         usable = tuple([at for at in usable if wanted.allows(room.cards[at])])
     if not usable:
         return Reason.OUT_OF_ORDER
+    if any(_is_not_held(room, usable, need) for need in demand.needs):
+        return Reason.NOT_HELD
     for need in demand.needs:
         if len(demand.needs) == 1 or not fits_alone(room, need, wanted):
             return _single(room, need, usable)
@@ -52,7 +55,7 @@ def why_not_where(demand: Demand, slices: str) -> Callable[[Room], Reason]:
     why = _of_any_room(demand.needs[0], slices) if one else None
     if why is None:
         return lambda room: why_not(room, demand)
-    return lambda room: why if room.usable else why_not(room, demand)
+    return lambda room: why if room.usable and not room.has_loose else why_not(room, demand)
 
 
 def why_not_card(room: Room, at: int, need: Need, demand: Demand) -> Reason | None:
@@ -64,8 +67,16 @@ def why_not_card(room: Room, at: int, need: Need, demand: Demand) -> Reason | No
         return Reason.OUT_OF_ORDER
     if not is_offered(need.claim, room.slices):
         return Reason.NOT_WANTED
+    if is_closed(card, mode_of(need.claim, room.slices)):
+        return Reason.NOT_HELD
     use = use_of(need.claim, card, room.slices)
     return _short_of(use, room.left[at], card.memory_mib)
+
+
+def _is_not_held(room: Room, usable: Iterable[int], need: Need) -> bool:
+    """Returns whether every usable card is closed to the need, because it is a share."""
+    mode = mode_of(need.claim, room.slices)
+    return room.has_loose and all(is_closed(room.cards[at], mode) for at in usable)
 
 
 def _single(room: Room, need: Need, usable: tuple[int, ...]) -> Reason:
@@ -74,6 +85,7 @@ def _single(room: Room, need: Need, usable: tuple[int, ...]) -> Reason:
     reasons = [
         _short_of(use_of(need.claim, room.cards[at], room.slices), room.left[at], room.cards[at].memory_mib)
         for at in usable
+        if not is_closed(room.cards[at], mode_of(need.claim, room.slices))
     ]
     return _summed_up([reason for reason in reasons if reason is not None])
 

@@ -50,6 +50,11 @@ class Room:
         return tuple([at for at, card in enumerate(self.cards) if not card.why_not])
 
     @cached_property
+    def has_loose(self) -> bool:
+        """Returns whether some cards get no new shares, because they cannot be held."""
+        return any(card.not_held for card in self.cards)
+
+    @cached_property
     def counted(self) -> FreeTotals:
         idle = halves = slices = 0
         shares = []
@@ -57,11 +62,13 @@ class Room:
             if card.why_not:
                 continue
             if mode is CardMode.FREE:
-                idle, halves, slices = idle + 1, halves + 1, slices + card.replicas
-            if mode is CardMode.HALVES:
-                halves += parts > 0
-            elif mode is CardMode.SLICES:
+                idle, halves, slices = idle + 1, halves + (not card.not_held), slices + card.replicas
+            if mode is CardMode.SLICES:
                 slices += parts
+            elif card.not_held:
+                continue
+            elif mode is CardMode.HALVES:
+                halves += parts > 0
             elif mode is not CardMode.EXCLUSIVE and card.memory_mib is not None:
                 shares.append(_share(cores, mib))
         return FreeTotals(idle, halves, slices, tuple(shares), _largest(shares))

@@ -9,7 +9,7 @@ from itertools import chain, combinations, islice
 from typing import Final, NamedTuple
 
 from ..claims import Need
-from .card_usage import CardMode, CardRoom, mode_of, use_of
+from .card_usage import CardMode, CardRoom, is_closed, mode_of, use_of
 from .demand import Demand
 from .indistinguishable import same_cards_as
 from .pod_usage import NOTHING_HELD, PodUsage, added
@@ -93,6 +93,8 @@ class Search:
         """Adds one card of a need, or several slices of a card; None where it does not fit."""
         card = self._room.cards[at]
         use = use_of(need.claim, card, self._room.slices, times)
+        if is_closed(card, use.mode):
+            return None
         held = added(step.held.get(at, NOTHING_HELD), need, use)
         left = held and held.out_of(card, self._room.left[at])
         if held is None or left is None:
@@ -113,7 +115,7 @@ class Search:
     def _kind(self, step: PartialLayout, at: int) -> Hashable:
         """Returns the class of a card: equal cards are interchangeable."""
         card = self._room.cards[at]
-        return step.left[at], step.held.get(at), card.memory_mib, card.model, card.replicas, card.links
+        return step.left[at], step.held.get(at), card.memory_mib, card.model, card.replicas, card.links, card.not_held
 
     def _worth(self, step: PartialLayout) -> float:
         demand, rate = self._demand, self._rate

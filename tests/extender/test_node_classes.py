@@ -37,5 +37,6 @@ def test_order_and_names_of_cards_do_not_change_the_class(found: Room, random: s
 def test_rooms_with_other_cards_or_less_free_have_another_class() -> None:
     whole = room(2)
     others = [room(3), room(2, 4096), room(2, None), room(2, replicas=2), room(2, slices="nvidia.com/gpu")]
+    others.append(replace(whole, cards=tuple(replace(card, not_held="no libcuda") for card in whole.cards)))
     others.append(room(2, whole.cards[0].memory_mib, (0, {"core": "10", "memory": "1"})))
     assert all(class_of(other) is not class_of(whole) for other in others)

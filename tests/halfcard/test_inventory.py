@@ -16,9 +16,9 @@ from halfcard.inventory import Inventory, read_inventory, write_inventory
 def test_a_card_is_read_as_it_is_written() -> None:
     text = (
         '[{"index":1,"uuid":"GPU-1a","model":"NVIDIA A10","memory_mib":23028,"numa":1,"links":{"0":40},"replicas":4,'
-        '"unhealthy":"Xid 79"}]'
+        '"unhealthy":"Xid 79","not_held":"no libcuda"}]'
     )
-    card = Card(1, "NVIDIA A10", 23028, "GPU-1a", 1, ((0, 40),), 4, "Xid 79")
+    card = Card(1, "NVIDIA A10", 23028, "GPU-1a", 1, ((0, 40),), 4, "Xid 79", "no libcuda")
     assert read_inventory(text) == ((card,), names.NVIDIA_GPU)
     assert json.loads(write_inventory([card])) == json.loads(text)
 

@@ -7,7 +7,7 @@ from itertools import combinations, combinations_with_replacement, product
 
 from halfcard import names
 from halfcard.claims import ContainerStage, Need, Part
-from halfcard.placing.card_usage import CardMode, CardRoom, CardUse, use_of
+from halfcard.placing.card_usage import LIMITED, CardMode, CardRoom, CardUse, mode_of, use_of
 from halfcard.placing.indistinguishable import same_cards_as
 from halfcard.placing.layouts import Layout
 from halfcard.placing.room import Room
@@ -21,7 +21,9 @@ def every_way(room: Room, asking: Asking) -> Iterator[Layout]:
 
 
 def _choices(room: Room, need: Need, asking: Asking) -> list[tuple[int, ...]]:
-    allowed = [at for at, card in enumerate(room.cards) if not card.why_not and asking.demand.wanted.allows(card)]
+    is_limited = mode_of(need.claim, room.slices) in LIMITED
+    usable = [at for at, card in enumerate(room.cards) if not (card.why_not or (is_limited and card.not_held))]
+    allowed = [at for at in usable if asking.demand.wanted.allows(room.cards[at])]
     is_slice = use_of(need.claim, room.cards[0], room.slices).mode is CardMode.SLICES
     choose = combinations_with_replacement if is_slice else combinations
     return list(choose(allowed, need.claim.cards))

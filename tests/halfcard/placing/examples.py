@@ -126,11 +126,14 @@ HAMI: Final[st.SearchStrategy[Written]] = st.one_of(
 )
 
 CARDS: Final = st.builds(
-    lambda model, memory_mib, replicas, why_not: Card(0, model, memory_mib, replicas=replicas, why_not=why_not),
+    lambda model, memory_mib, replicas, why_not, not_held: Card(
+        0, model, memory_mib, replicas=replicas, why_not=why_not, not_held=not_held
+    ),
     st.sampled_from(["A10", "T4"]),
     st.sampled_from([8192, 8192, 4096, None]),
     st.sampled_from([1, 2, 3]),
     st.sampled_from(["", "", "", "", "cordoned"]),
+    st.sampled_from(["", "", "", "", "no libcuda"]),
 )
 
 

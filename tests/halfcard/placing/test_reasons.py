@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from halfcard import names
-from halfcard.placing.card_usage import is_offered, take, use_of
+from halfcard.placing.card_usage import is_closed, is_offered, mode_of, take, use_of
 from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import fits
 from halfcard.placing.reasons import Reason, text, why_not, why_not_card
@@ -21,6 +21,7 @@ from .examples import CARD_MIB, Asking, askings, demand, demand_of, node, room, 
 FULL: Final = (0, {"gpu": 1})
 BUSY: Final = room(3, CARD_MIB, (0, {"core": 80, "memory": 4}), (1, {"core": 75, "memory": 80}), (2, {"gpu": 1}))
 CORDONED: Final = empty_room(replace(node(1), cards=(replace(node(1).cards[0], why_not="cordoned"),)))
+NOT_HELD: Final = empty_room(replace(node(1), cards=(replace(node(1).cards[0], not_held="no libcuda"),)))
 
 REASONS: Final[dict[str, tuple[Room, Demand, Reason, str]]] = {
     "no cards": (room(0), demand(gpu=1), Reason.NO_CARDS, "no GPU known to Halfcard"),
@@ -91,6 +92,18 @@ REASONS: Final[dict[str, tuple[Room, Demand, Reason, str]]] = {
         Reason.NOT_WANTED,
         "no card is what the pod asks for (model=A10, nvidia.com/gpu.shared)",
     ),
+    "a share where shares are not held": (
+        NOT_HELD,
+        demand(core=30, memory=1),
+        Reason.NOT_HELD,
+        "isolation is enforce, and no card can hold containers to their share",
+    ),
+    "half a card where shares are not held": (
+        NOT_HELD,
+        demand(sgpu=1),
+        Reason.NOT_HELD,
+        "isolation is enforce, and no card can hold containers to their share",
+    ),
     "shares of several cards": (
         room(1),
         demand(gpu=2, gpumem=3000, gpucores=30),
@@ -119,9 +132,9 @@ def test_a_node_that_cannot_take_a_pod_has_one_reason(found: Room, asked: Demand
     assert text(why, asked) == sentence
 
 
-def test_there_are_ten_reasons() -> None:
+def test_there_are_eleven_reasons() -> None:
     """kube-scheduler writes each into the pod."""
-    assert len(Reason) == 10
+    assert len(Reason) == 11
 
 
 CARD_REASONS: Final[dict[str, tuple[int, dict[str, Any], CardPreferences, Reason | None]]] = {
@@ -169,5 +182,5 @@ def test_a_card_has_a_reason_exactly_if_it_does_not_fit(found: Room, asking: Ask
     for at, card in enumerate(found.cards):
         fits = take(card, found.left[at], use_of(need.claim, card, found.slices)) is not None
         fits = fits and is_offered(need.claim, found.slices)
-        would_do = fits and not card.why_not and asking.demand.wanted.allows(card)
+        would_do = fits and not is_closed(card, mode_of(need.claim, found.slices)) and asking.demand.wanted.allows(card)
         assert (why_not_card(found, at, need, asking.demand) is None) is would_do
