@@ -13,11 +13,9 @@ from halfcard.isolation.shared_files import (
     ACCOUNT_SIZE,
     AccountCard,
     CardControl,
-    Excess,
-    excess_of_control,
     new_account,
     read_account,
-    uuids_of_control,
+    read_control,
     write_control,
 )
 
@@ -61,15 +59,15 @@ class ShareFiles:
         with path.open("rb") as account:
             return read_account(account.read(ACCOUNT_SIZE), str(path))
 
-    def uuids(self, slot: str) -> tuple[bytes, ...]:
-        """Returns the uuids of a container's cards, in the order of its account."""
-        return uuids_of_control((self.folder(slot) / CONTROL).read_bytes())
+    def controls(self, slot: str) -> tuple[CardControl, ...]:
+        """Returns the controls of a container's cards, in the order of its account."""
+        return read_control((self.folder(slot) / CONTROL).read_bytes())
 
-    def write_excess(self, slot: str, at: int, excess: Sequence[Excess]) -> None:
-        """Changes a control file in place: the container has mapped it."""
-        offset, written = excess_of_control(at, excess)
+    def change(self, slot: str, *changes: tuple[int, bytes]) -> None:
+        """Changes a control file, each change at its place: the container has mapped the file."""
         with (self.folder(slot) / CONTROL).open("r+b", buffering=0) as control:
-            os.pwrite(control.fileno(), written, offset)
+            for offset, written in changes:
+                os.pwrite(control.fileno(), written, offset)
 
     def remove(self, slot: str) -> None:
         shutil.rmtree(self.folder(slot), ignore_errors=True)

@@ -1,24 +1,34 @@
-"""Measures what held containers use of their cards, and writes what exceeds their accounts into their control files.
+"""Measures what held containers use of their cards, and writes into their control files what the libraries cannot know.
 
-The library then counts it: the memory of contexts and modules, and what the driver rounds up, is in no call that it
-sees.
+That is what exceeds their accounts: the memory of contexts and modules, and what the driver rounds up, is in no call
+that a library sees. And it is how long kernels really take, and whether a neighbour needs the cores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from halfcard.isolation.excess import excesses
-from halfcard.isolation.shared_files import AccountCard, BrokenAccountError, Excess
+from halfcard.isolation.shared_files import (
+    AccountCard,
+    BrokenAccountError,
+    CardControl,
+    Excess,
+    cores_of_control,
+    excess_of_control,
+    measured_at_of_control,
+)
 
-from ..gpus.interface import GpusError, Load
+from ..gpus.interface import GpusError, Load, Process
 from ..isolation.share_files import ShareFiles
 from .accounts import AccountKey, Accounts, added_up, said_of
 from .cgroup_paths import Owner
+from .core_meter import CardOfSlot, CoreMeter, MeteredCard
 from .process_names import ProcessNames
 from .usage_report import AccountUsage
 
@@ -40,8 +50,25 @@ class HeldSlot(NamedTuple):
 
 class _Account(NamedTuple):
     slot: HeldSlot
-    uuids: Sequence[str]
+    controls: Sequence[CardControl]
     cards: Sequence[AccountCard]
+
+    @property
+    def uuids(self) -> Sequence[str]:
+        return [f"GPU-{UUID(bytes=control.uuid)}" for control in self.controls]
+
+
+class _Seen(NamedTuple):
+    """What the driver measured, and the processes that it named."""
+
+    loads: Mapping[str, Load]
+    owners: Mapping[int, Owner]
+    names: Mapping[int, int]
+
+    def of(self, pod: str, uuid: str) -> list[tuple[int, Process]]:
+        """Returns the processes of a pod on a card, with their names."""
+        mine = (each for each in self.loads[uuid].processes if each.pid in self.names and each.pid in self.owners)
+        return [(self.names[each.pid], each) for each in mine if self.owners[each.pid].pod == pod]
 
 
 class ShareMeter:
@@ -53,11 +80,14 @@ class ShareMeter:
         load: Callable[[str], Load],
         owners: Callable[[Collection[int]], Mapping[int, Owner]],
         names: ProcessNames,
+        now_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._files = files
         self._load = load
         self._owners = owners
         self._names = names
+        self._now_ns = now_ns
+        self._cores = CoreMeter()
         self._written: dict[tuple[str, int], Sequence[Excess]] = {}
         self.accounts: Accounts = {}
         """What containers say of the processes that were measured last."""
@@ -66,17 +96,17 @@ class ShareMeter:
         accounts = [account for slot in slots if (account := self._account(slot)) is not None]
         loads = {uuid: load for uuid in _uuids(accounts) if (load := self._load_of(uuid)) is not None}
         pids = {process.pid for load in loads.values() for process in load.processes}
-        owners, names = self._owners(pids), self._names.of(pids)
+        seen = _Seen(loads, self._owners(pids), self._names.of(pids))
         known = {account.slot.name for account in accounts}
         self._written = {key: excess for key, excess in self._written.items() if key[0] in known}
-        updated = [self._update(account, loads, owners, names) for account in accounts]
+        updated = [self._update(account, seen) for account in accounts]
         self.accounts = added_up(chain.from_iterable(updated))
+        self._write_cores(accounts, seen)
 
     def _account(self, slot: HeldSlot) -> _Account | None:
         """Returns the account; None where its container has spoiled it: it is seen from outside all the same."""
         with suppress(BrokenAccountError, OSError):
-            uuids = [f"GPU-{UUID(bytes=uuid)}" for uuid in self._files.uuids(slot.name)]
-            return _Account(slot, uuids, self._files.account(slot.name))
+            return _Account(slot, self._files.controls(slot.name), self._files.account(slot.name))
         return None
 
     def _load_of(self, uuid: str) -> Load | None:
@@ -84,16 +114,14 @@ class ShareMeter:
             return self._load(uuid)
         return None
 
-    def _update(
-        self, before: _Account, loads: Mapping[str, Load], owners: Mapping[int, Owner], names: Mapping[int, int]
-    ) -> list[tuple[AccountKey, AccountUsage]]:
+    def _update(self, before: _Account, seen: _Seen) -> list[tuple[AccountKey, AccountUsage]]:
         """Writes the excess of each card that the driver reads; returns what the container says of these cards."""
         slot, said = before.slot, []
         if (after := self._account(slot)) is None:
             return []
         for at, uuid in enumerate(before.uuids):
-            if uuid in loads:
-                measured = _measured(slot.uid, loads[uuid], owners, names)
+            if uuid in seen.loads:
+                measured = {name: process.memory_mib * _MIB for name, process in seen.of(slot.uid, uuid)}
                 self._write(slot.name, at, excesses(before.cards[at], measured, after.cards[at]))
                 said.append(((slot.uid, slot.container, uuid), said_of(after.cards[at], measured)))
         return said if slot.container else []
@@ -101,15 +129,31 @@ class ShareMeter:
     def _write(self, slot: str, at: int, excess: Sequence[Excess]) -> None:
         if self._written.get((slot, at)) != excess:
             with suppress(OSError):  # the slot has been removed
-                self._files.write_excess(slot, at, excess)
+                self._files.change(slot, excess_of_control(at, excess))
                 self._written[slot, at] = excess
+
+    def _write_cores(self, accounts: Iterable[_Account], seen: _Seen) -> None:
+        """Writes what holds for seconds, and when it was measured, also where it is the same as before."""
+        now_ns = self._now_ns()
+        held = [card for account in accounts for card in _metered_cards(account, seen)]
+        all_pct = {
+            UUID(uuid.removeprefix("GPU-")).bytes: sum(each.cores_pct for each in load.processes)
+            for uuid, load in seen.loads.items()
+        }
+        for (slot, at), words in self._cores.words(held, all_pct, now_ns).items():
+            with suppress(OSError):
+                change = cores_of_control(at, spare=words.spare, correction=words.correction)
+                self._files.change(slot, change, measured_at_of_control(now_ns))
+
+
+def _metered_cards(account: _Account, seen: _Seen) -> Iterator[MeteredCard]:
+    """Yields the cards that the driver reads; only processes with a row claim GPU time."""
+    for at, (uuid, control) in enumerate(zip(account.uuids, account.controls, strict=True)):
+        if uuid in seen.loads:
+            claiming = {row.process for row in account.cards[at].rows.values()}
+            pct = sum(each.cores_pct for name, each in seen.of(account.slot.uid, uuid) if name in claiming)
+            yield MeteredCard(CardOfSlot(account.slot.name, at), control, account.cards[at], pct)
 
 
 def _uuids(accounts: Iterable[_Account]) -> frozenset[str]:
     return frozenset(uuid for account in accounts for uuid in account.uuids)
-
-
-def _measured(uid: str, load: Load, owners: Mapping[int, Owner], names: Mapping[int, int]) -> dict[int, int]:
-    """Returns the bytes of the processes of a pod on a card, by their names."""
-    mine = [each for each in load.processes if each.pid in names and each.pid in owners and owners[each.pid].pod == uid]
-    return {names[each.pid]: each.memory_mib * _MIB for each in mine}

@@ -20,6 +20,7 @@ _CARD_HEAD: Final = struct.Struct("=3Q40x")
 _ROW: Final = struct.Struct("=6Q16x")
 _CONTROL: Final = struct.Struct("=16s6Q")
 _EXCESS: Final = struct.Struct("=2Q")
+_CORES: Final = struct.Struct("=2Q")
 _NUMBER: Final = struct.Struct("=Q")
 _ACCOUNT_MAGIC: Final = b"Haccount"
 _CONTROL_MAGIC: Final = b"Hcontrol"
@@ -27,7 +28,8 @@ _CARD_SIZE: Final = _CARD_HEAD.size + MOST_PROCESSES * _ROW.size
 _CONTROL_SIZE: Final = _CONTROL.size + MOST_PROCESSES * _EXCESS.size
 ACCOUNT_SIZE: Final = _HEAD.size + MOST_CARDS * _CARD_SIZE
 CONTROL_SIZE: Final = _HEAD.size + MOST_CARDS * _CONTROL_SIZE
-_UUID_SIZE: Final = 16
+_SPARE: Final = 40
+"""The place of `spare` in a card, before its correction."""
 _MEASURED_AT: Final = 16
 _PID_BITS: Final = 22
 _PID_SHIFT: Final = 42
@@ -134,16 +136,22 @@ def write_control(cards: Sequence[CardControl]) -> bytes:
     return b"".join([head, *map(_written, cards)]).ljust(CONTROL_SIZE, b"\0")
 
 
-def uuids_of_control(data: bytes) -> tuple[bytes, ...]:
-    """Returns the uuids of the cards of a control file, in their order."""
+def read_control(data: bytes) -> tuple[CardControl, ...]:
+    """Returns the cards of a control file that the agent wrote, in their order, without their excess."""
     starts = (_HEAD.size + at * _CONTROL_SIZE for at in range(MOST_CARDS))
-    return tuple([uuid for start in starts if any(uuid := data[start : start + _UUID_SIZE])])
+    found = [CardControl(*_CONTROL.unpack_from(data, start)) for start in starts]
+    return tuple([each for each in found if any(each.uuid)])
 
 
 def excess_of_control(at: int, excess: Sequence[Excess]) -> tuple[int, bytes]:
     """Returns where to write what, to change all that the processes of one card use beyond their rows."""
     written = b"".join([_EXCESS.pack(*each) for each in excess])
     return _HEAD.size + at * _CONTROL_SIZE + _CONTROL.size, written.ljust(MOST_PROCESSES * _EXCESS.size, b"\0")
+
+
+def cores_of_control(at: int, *, spare: bool, correction: int) -> tuple[int, bytes]:
+    """Returns where to write what, to change the spare and the correction of one card."""
+    return _HEAD.size + at * _CONTROL_SIZE + _SPARE, _CORES.pack(spare, correction)
 
 
 def measured_at_of_control(monotonic_ns: int) -> tuple[int, bytes]:

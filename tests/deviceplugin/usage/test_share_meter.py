@@ -13,7 +13,14 @@ from deviceplugin.isolation.share_files import ShareFiles
 from deviceplugin.usage.cgroup_paths import Owner
 from deviceplugin.usage.process_names import ProcessNames
 from deviceplugin.usage.share_meter import HeldSlot, ShareMeter
-from halfcard.isolation.shared_files import MOST_PROCESSES, CardControl, Excess, excess_of_control, process_name
+from halfcard.isolation.shared_files import (
+    MOST_PROCESSES,
+    CardControl,
+    Excess,
+    excess_of_control,
+    measured_at_of_control,
+    process_name,
+)
 
 UUIDS: Final = [f"GPU-{number * 8}-{number * 4}-{number * 4}-{number * 4}-{number * 12}" for number in ("1", "2")]
 CARDS: Final = [CardControl(bytes.fromhex(number * 32), 1 << 30) for number in ("1", "2")]
@@ -30,12 +37,13 @@ class Node:
         self.files = ShareFiles(folder / "shares")
         self.files.write(SLOT.name, CARDS)
         self.loads: dict[str, Load] = {}
+        self.now_ns = 10**12
         self.pods = {PID: "uid-a"}
         process = folder / "proc" / str(PID)
         process.mkdir(parents=True)
         (process / "status").write_text(f"NSpid:\t{PID}\t7\n")
         (process / "stat").write_text(f"{PID} (a) S 1" + " 0" * 17 + " 55 0 0")
-        self.meter = ShareMeter(self.files, self.load, self.owners, ProcessNames(folder / "proc"))
+        self.meter = ShareMeter(self.files, self.load, self.owners, ProcessNames(folder / "proc"), lambda: self.now_ns)
 
     def load(self, uuid: str) -> Load:
         if uuid not in self.loads:
@@ -45,8 +53,8 @@ class Node:
     def owners(self, pids: object) -> dict[int, Owner]:
         return {pid: Owner(pod, "c") for pid, pod in self.pods.items()}
 
-    def uses(self, at: int, mib: int) -> None:
-        self.loads[UUIDS[at]] = Load(mib, 5, (Process(PID, mib, 5),))
+    def uses(self, at: int, mib: int, cores_pct: int = 5) -> None:
+        self.loads[UUIDS[at]] = Load(mib, cores_pct, (Process(PID, mib, cores_pct),))
 
     def says(self, at: int, mib: int, owner: int = OWNER) -> None:
         """Writes the first row of a card, as the library does."""
@@ -56,6 +64,18 @@ class Node:
             account.write(struct.pack("=Q", 1))
             account.seek(start + 64)
             account.write(struct.pack("=2Q", owner, mib * MIB))
+
+    def claims(self, at: int, gpu_ms: int, throttled_ms: int = 0) -> None:
+        """Changes the GPU time in the first row of a card."""
+        first = 64 + at * (64 + MOST_PROCESSES * 64) + 64
+        with (self.files.folder(SLOT.name) / "account").open("r+b") as account:
+            account.seek(first + 32)
+            account.write(struct.pack("=2Q", gpu_ms * 10**6, throttled_ms * 10**6))
+
+    def measure(self) -> None:
+        """Measures after a second."""
+        self.now_ns += 10**9
+        self.meter.measure([SLOT])
 
     def excess(self, at: int) -> Excess:
         """The first row's excess in the control file."""
@@ -109,7 +129,8 @@ def test_limits_and_mappings_of_the_file_stay(node: Node) -> None:
     node.says(0, 100)
     node.uses(0, 450)
     node.meter.measure([SLOT])
-    assert (control.stat().st_ino, control.read_bytes()[:64]) == (inode, limits)
+    assert (control.stat().st_ino, control.read_bytes()[:16]) == (inode, limits[:16])
+    assert [each[:4] for each in node.files.controls(SLOT.name)] == [each[:4] for each in CARDS]
 
 
 def test_an_excess_that_is_over_is_removed(node: Node) -> None:
@@ -145,3 +166,33 @@ def test_an_account_that_its_container_spoiled_stops_nothing(node: Node, content
     node.uses(0, 450)
     node.meter.measure([HeldSlot("other", "uid-b", "main"), HeldSlot("gone", "uid-c", "main"), SLOT])
     assert node.excess(0) == Excess(OWNER, 350 * MIB)
+
+
+def test_claims_are_corrected_by_what_the_driver_measures_of_their_card(node: Node) -> None:
+    for second in range(1, 12):
+        node.says(0, 100)
+        node.claims(0, gpu_ms=400 * second)
+        node.uses(0, 100, cores_pct=20)
+        node.measure()
+    assert [each.correction for each in node.files.controls(SLOT.name)] == [500, 1000]
+
+
+def test_a_container_with_a_ceiling_has_spare_cores_until_another_program_needs_them(node: Node) -> None:
+    node.files.write(SLOT.name, [card._replace(share=300, ceiling=600) for card in CARDS])
+    node.says(0, 100)
+    node.uses(0, 100, cores_pct=30)
+    node.measure()
+    assert [each.spare for each in node.files.controls(SLOT.name)] == [1, 0]  # nothing is known of the other card
+    busy = node.loads[UUIDS[0]]
+    node.loads[UUIDS[0]] = busy._replace(processes=(*busy.processes, Process(PID + 1, 10, 60)))
+    node.measure()
+    assert node.files.controls(SLOT.name)[0].spare == 0
+
+
+def test_the_library_reads_when_the_cores_were_measured(node: Node) -> None:
+    node.says(0, 100)
+    node.uses(0, 100)
+    node.measure()
+    offset, written = measured_at_of_control(node.now_ns)
+    control = (node.files.folder(SLOT.name) / "control").read_bytes()
+    assert control[offset : offset + len(written)] == written
