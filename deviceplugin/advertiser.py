@@ -124,7 +124,7 @@ class Advertiser:
         self._later = None if time is None else asyncio.get_running_loop().call_at(time, self._stale.set)
 
     def _update_node(self, found: Supply) -> None:
-        node = self._view.node()
+        node = self._view.offered()
         wanted = announcement(
             node.cards,
             found.status,

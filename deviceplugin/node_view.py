@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from halfcard import names
-from halfcard.cards import Node
+from halfcard.cards import Card, Node
 from halfcard.cluster_view import without_cordoned
 from halfcard.isolation.mode import ChosenMode, chosen_mode
 
@@ -41,6 +41,7 @@ class NodeView:
         node: WatchedObject,
         config: WatchedObject | None,
         checkpoint: Checkpoint,
+        closed_to_shares: Callable[[Card], str],
     ) -> None:
         self.slicing: TimeSlices = IN_ONE_PIECE
         self.slicing_problems: tuple[str, ...] = ()
@@ -51,10 +52,19 @@ class NodeView:
         self._node = node
         self._config = config
         self._checkpoint = checkpoint
+        self._closed_to_shares = closed_to_shares
 
     def node(self) -> Node:
         """Returns the node with its cards now; cordoned cards included, since pods may hold them."""
         return Node(self._name, self._cards.cards(self.slicing.replicas), self.slicing.resource)
+
+    def offered(self) -> Node:
+        """Returns the node of the inventory: without shares on cards where they must be held and cannot be.
+
+        The totals stay, because whole cards are requested in the same resources; the extender refuses shares.
+        """
+        node = self.node()
+        return replace(node, cards=tuple([replace(card, not_held=self._closed_to_shares(card)) for card in node.cards]))
 
     def granted_cards(self) -> GrantedCards:
         node = self.node()

@@ -13,7 +13,7 @@ from typing import Any, Final
 from prometheus_client import CollectorRegistry
 
 from halfcard import names
-from halfcard.isolation.mode import IsolationMode
+from halfcard.cards import Card
 from halfcard.node_changes import without_heartbeat
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
@@ -25,7 +25,6 @@ from serving.listener import Listener, StopTimings, serve
 from serving.log import Log, utc_now
 
 from .adoption.adoption_records import AdoptionRecords
-from .advertise.announcement import Condition, isolation_condition
 from .advertise.node_writer import NodeWriter
 from .advertiser import Advertiser
 from .allocate.allocator import Allocator, Injector, NodeContext
@@ -40,16 +39,14 @@ from .gpus.interface import Gpus
 from .inject.card_files import CardFiles, NvidiaDescriptions
 from .inject.cdi import CdiInjector, runtime_supports_cdi, without_cdi
 from .inject.symlinks import SymlinkInjector
-from .isolation.isolation import Isolation
-from .isolation.placed import place
 from .isolation.share_files import ShareFiles
-from .isolation.way_in import NotHeldError
 from .kubelet.channel import KubeletError
 from .kubelet.checkpoint import Checkpoint
 from .kubelet.id_holders import IdHolders
 from .kubelet.plugins import Plugins
 from .kubelet.pod_resources import PodResources
 from .metrics import AgentMetrics
+from .node_isolation import NodeIsolation
 from .node_pods import NodePods, WatchedObject
 from .node_view import NodeView
 from .options import AgentOptions
@@ -60,6 +57,7 @@ from .usage.misuse_reports import MisuseReports
 from .usage.process_names import ProcessNames
 from .usage.process_owners import ProcessOwners
 from .usage.share_meter import HeldSlot, ShareMeter
+from .usage.usage_report import IsolationState
 
 AGENT: Final = "agent"
 USAGE: Final = "usage"
@@ -105,10 +103,11 @@ class Agent:
             self._view.granted_cards,
             is_made_up=gpus.is_made_up,
             accounts=lambda: self._share_meter.accounts,
+            isolation=self._isolation_state,
         )
         self._misuse = self._misuse_reports()
         self._card_files = self._described_files()
-        self._isolation = Isolation(lambda: self._view.isolation().mode, self._libraries, self._shares.folder)
+        self._isolation = self._node_isolation()
         self._allocator = Allocator(self._context(), options, self._slots, self._injector())
         metered = MeteredAllocator(self._allocator, self._metrics, log)
         self._plugins = Plugins(metered, paths.plugins, self._pod_resources, self._metrics.count_registration)
@@ -129,6 +128,18 @@ class Agent:
             node=self._node,
             config=self._config,
             checkpoint=checkpoint,
+            closed_to_shares=self._closed_to_shares,
+        )
+
+    def _closed_to_shares(self, card: Card) -> str:
+        return self._isolation.closed(card)
+
+    def _isolation_state(self) -> IsolationState:
+        return self._isolation.state()
+
+    def _node_isolation(self) -> NodeIsolation:
+        return NodeIsolation(
+            self._view, self._card_files, self._gpus, self._paths, shares=self._shares, changed=self._stale.set
         )
 
     def _misuse_reports(self) -> MisuseReports:
@@ -151,7 +162,7 @@ class Agent:
             self._node_writer,
             held=self._holders.held_ids,
             until_known=self._until_known,
-            isolation=self._isolation_condition,
+            isolation=self._isolation.condition,
             stale=self._stale,
             is_made_up=self._gpus.is_made_up,
         )
@@ -174,15 +185,6 @@ class Agent:
             single_id_resources=self._single_id_resources,
             now_ns=time.time_ns,
         )
-
-    def _isolation_condition(self) -> Condition | None:
-        why_not = self._isolation.why_not(self._view.node().cards, self._card_files)
-        return isolation_condition(self._view.isolation(), why_not)
-
-    def _libraries(self) -> Path:
-        if self._paths.by_symlinks:
-            raise NotHeldError("the agent runs with --without-cdi, and the libraries come by CDI; update the runtime")
-        return place(self._paths.libraries, self._paths.state / "libraries")
 
     def _single_id_resources(self) -> frozenset[str]:
         slicing = self._view.slicing
@@ -222,6 +224,7 @@ class Agent:
 
     async def _until_known(self) -> None:
         await asyncio.gather(*[each.wait_until_ready() for each in self._informers()], self._cards.read())
+        await self._isolation.try_due()
         await self._adopt()
 
     async def _adopt(self) -> None:
@@ -274,8 +277,6 @@ class Agent:
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP_EVERY_S)
-            if self._view.isolation().mode is not IsolationMode.OFF:
-                self._stale.set()  # NVIDIA's description of the cards may be another one now
             if self._advertiser.is_known:
                 await self._adopt()
             with suppress(KubeletError):
@@ -310,6 +311,7 @@ class Agent:
             ("serve kubelet", self._serve_kubelet),
             ("write the node object", self._node_writer.run),
             ("report misuse of cards", self._report_misuse),
+            ("try whether shares hold", self._isolation.run),
             ("cut accounts that grew", self._cut_accounts),
             ("measure shares", self._measure_shares),
             report_problems(self._problems, self._log),

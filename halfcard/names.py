@@ -145,6 +145,7 @@ ISOLATION_LIBRARIES: Final = (CUDA_LIBRARY, NVML_LIBRARY, "halfcard-preload.so")
 KUBELET_PLUGINS: Final = "/var/lib/kubelet/device-plugins"
 KUBELET_POD_RESOURCES: Final = "/var/lib/kubelet/pod-resources/kubelet.sock"
 LIMITS_FILE: Final = "/etc/halfcard/limits.json"  # in containers
+DRIVER_CAPABILITIES: Final = "NVIDIA_DRIVER_CAPABILITIES"
 LIMITS_VARIABLE: Final = "HALFCARD_LIMITS"
 LIMIT_CORES_VARIABLE: Final = "HALFCARD_CORES_PCT"  # of each card, in their order, as the two below
 LIMIT_BURST_VARIABLE: Final = "HALFCARD_CORES_LIMIT_PCT"

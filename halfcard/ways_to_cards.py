@@ -96,7 +96,7 @@ VARIABLES: Final = (
     ),
     Variable("NVIDIA_REQUIRE_", _NOTHING, _TOOLKIT, "conditions on driver and card", begins=True),
     Variable("NVIDIA_DISABLE_REQUIRE", _NOTHING, _TOOLKIT, "ignores the conditions above"),
-    Variable("NVIDIA_DRIVER_CAPABILITIES", _NOTHING, _TOOLKIT, "which libraries of the driver"),
+    Variable(names.DRIVER_CAPABILITIES, _NOTHING, _TOOLKIT, "which libraries of the driver"),
     Variable("NVIDIA_GDS", _NOTHING, _TOOLKIT, "adds the files of GPUDirect Storage, which are useless without a card"),
     Variable("NVIDIA_GDRCOPY", _NOTHING, _TOOLKIT, "adds `/dev/gdrdrv`, which is useless without a card"),
     Variable("NVIDIA_MOFED", _NOTHING, _TOOLKIT, "adds network cards"),

@@ -97,7 +97,7 @@ def _condition(cards: Sequence[Card], trouble: str) -> Condition:
 
 _IF_NOT_HELD: Final = {
     IsolationMode.WARN: "containers of shares start, and nothing holds them",
-    IsolationMode.ENFORCE: "containers of shares do not start",
+    IsolationMode.ENFORCE: "no shares are offered, and containers of shares do not start",
 }
 
 

@@ -64,7 +64,7 @@ class NodeContext:
         pods: the pods of this node, as the watch last reported them.
         with_processes: filters pods, by uid, to those with a live process; called in a thread.
         card_files: what a container needs to reach these cards.
-        hold: what holds the container of a slot to its limits; None where nothing does.
+        hold: what holds the container of a slot to its limits, or why nothing does.
         single_id_resources: the resources of which a container may request only one.
     """
 
@@ -75,7 +75,7 @@ class NodeContext:
     pods: NodePods
     with_processes: Callable[[Collection[str]], Collection[str]]
     card_files: Callable[[Sequence[Card]], CardEdits]
-    hold: Callable[[str, Sequence[CardLimit], Edits], Held | None]
+    hold: Callable[[str, Sequence[CardLimit], Edits], Held | str]
     single_id_resources: Callable[[], frozenset[str]]
     now_ns: Callable[[], int]
 
@@ -175,7 +175,7 @@ class Allocator:
 
     def _held(self, grant: Grant, container: StartingContainer) -> Grant:
         held = self.context.hold(slot_name(container.resource, container.ids), grant.limits.cards, grant.files.edits)
-        return grant if held is None else grant.held(held)
+        return grant.held(held) if isinstance(held, Held) else grant.not_held(held)
 
     def _check(self, pod: StoredPod, container: StartingContainer) -> None:
         node, slot = self.context.node().name, self.slots.get(slot_name(container.resource, container.ids))

@@ -36,8 +36,12 @@ _NAMED_CHARS: Final = 80
 
 
 class ContainerLimits(msgspec.Struct, frozen=True):
-    """The limits of one container; `containers` has several names where it is unknown which of them starts, and
-    `held_by` is what holds the container to them.
+    """The limits of one container.
+
+    Attributes:
+        containers: several names where it is unknown which of them starts.
+        held_by: what holds the container to them; None where nothing does.
+        not_held: why nothing does; None for a container that is held or has no limits.
     """
 
     version: int
@@ -48,6 +52,7 @@ class ContainerLimits(msgspec.Struct, frozen=True):
     dialect: str
     cards: tuple[CardLimit, ...]
     held_by: str | None = None
+    not_held: str | None = None
 
 
 class PodOnCards(NamedTuple):
@@ -75,6 +80,9 @@ class Grant(NamedTuple):
         """Returns the grant of a container that the isolation library holds."""
         limits = msgspec.structs.replace(self.limits, held_by=HELD_BY_LIBRARY)
         return self._replace(limits=limits, files=self.files._replace(edits=by.edits), controls=by.cards)
+
+    def not_held(self, why: str) -> Grant:
+        return self._replace(limits=msgspec.structs.replace(self.limits, not_held=why or None))
 
 
 def grant_of(

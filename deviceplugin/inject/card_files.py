@@ -77,7 +77,7 @@ class CardFiles:
     def _is_loaded(self, driver: str) -> bool:
         """Returns whether the kernel has this driver.
 
-        The agent computes on no card, so its own container may lack nvidia-uvm where the node has it.
+        The agent's own container may lack nvidia-uvm where the node has it.
         """
         try:
             return any(line.split()[1:] == [driver] for line in self.kernel_devices.read_text().splitlines())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,10 @@ from halfcard.isolation.mode import IsolationMode
 from ..inject.cdi import CardEdits, Edits
 from ..kubelet.messages import RefusedError
 from .control import Held, controls, is_share
-from .way_in import NotHeldError, held
+from .driver_files import TrialSubject, trial_subject
+from .way_in import NotHeldError, held, mounts_of
+
+FilesOfCards = Callable[[Sequence[Card]], CardEdits]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,42 +27,56 @@ class Isolation:
         mode: what the installation or the node's label says now.
         libraries: returns the folder of the placed libraries; raises NotHeldError where nothing can be held.
         files: returns the folder of a slot's account and control file.
+        failure: returns why the trial of a subject has not passed; empty if it has.
     """
 
     mode: Callable[[], IsolationMode]
     libraries: Callable[[], Path]
     files: Callable[[str], Path]
+    failure: Callable[[TrialSubject], str]
 
-    def hold(self, slot: str, limits: Sequence[CardLimit], edits: Edits) -> Held | None:
-        """Returns what a container gets that is held; None for one that is not.
+    def hold(self, slot: str, limits: Sequence[CardLimit], edits: Edits) -> Held | str:
+        """Returns what a container gets that is held, or why it is not; empty for one without limits.
 
         Raises:
             RefusedError: it must be held, and cannot be.
         """
         mode = self.mode()
-        if mode is IsolationMode.OFF or not is_share(limits):
-            return None
+        if not is_share(limits):
+            return ""
+        if mode is IsolationMode.OFF:
+            return f"isolation is {mode}"
         try:
             return self._held(slot, limits, edits)
         except NotHeldError as why:
             if mode is IsolationMode.ENFORCE:
                 raise RefusedError(_refusal(why)) from None
-            return None
+            return str(why)
 
     def _held(self, slot: str, limits: Sequence[CardLimit], edits: Edits) -> Held:
-        found = held(edits, libraries=str(self.libraries()), files=str(self.files(slot)))
+        libraries = self.libraries()
+        found = held(edits, libraries=str(libraries), files=str(self.files(slot)))
+        if why := self.failure(trial_subject(libraries, mounts_of(edits))):
+            raise NotHeldError(why)
         return Held(found, controls(limits))
 
-    def why_not(self, cards: Sequence[Card], files: Callable[[Sequence[Card]], CardEdits]) -> str:
-        """Returns why a share of one of these cards cannot be held; empty if all can, and where isolation is off."""
+    def why_not(self, card: Card, files: FilesOfCards) -> str:
+        """Returns why a share of a card cannot be held; empty if it can, and where isolation is off."""
         if self.mode() is IsolationMode.OFF:
             return ""
         try:
-            for card in cards:
-                self._held("", [CardLimit(card.index, card.uuid, None, None, card.memory_mib)], files([card]).edits)
+            self._held("", [CardLimit(card.index, card.uuid, None, None, card.memory_mib)], files([card]).edits)
         except (NotHeldError, RefusedError) as why:
             return str(why)
         return ""
+
+    def subjects(self, cards: Sequence[Card], files: FilesOfCards) -> Iterator[TrialSubject]:
+        """Yields what has to be tried before shares of these cards are held."""
+        for card in cards if self.mode() is not IsolationMode.OFF else ():
+            with suppress(NotHeldError, RefusedError):
+                edits = files([card]).edits
+                held(edits, libraries="", files="")
+                yield trial_subject(self.libraries(), mounts_of(edits))
 
 
 def _refusal(why: NotHeldError) -> str:

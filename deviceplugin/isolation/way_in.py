@@ -15,6 +15,7 @@ from ..inject.cdi import READ_ONLY, Edits, merged
 PRELOAD: Final = "ld.so.preload"
 """The file beside the libraries that becomes /etc/ld.so.preload."""
 
+_REPLACED: Final = (names.CUDA_LIBRARY, names.NVML_LIBRARY)
 _READ_WRITE: Final = ("rw", "nosuid", "nodev", "noexec", "bind")
 _COMPAT_HOOK: Final = "enable-cuda-compat"
 
@@ -31,13 +32,22 @@ def held(edits: Edits, *, libraries: str, files: str) -> Edits:
     Raises:
         NotHeldError: the edits name no driver's library, or several.
     """
-    mounts = [each for each in edits.get("mounts") or () if isinstance(each, Mapping)]
+    mounts = mounts_of(edits)
     found = [each for each in mounts if _is(each, names.CUDA_LIBRARY)]
     if len(found) != 1:
         raise NotHeldError(_not_one(found))
     replaced = [new for each in mounts for new in _replaced(each, libraries)]
     hooks = [each for each in edits.get("hooks") or () if not _prefers_images(each)]
     return merged([{**edits, "mounts": replaced, "hooks": hooks}, {"mounts": [*_ours(libraries, files)]}])
+
+
+def mounts_of(edits: Edits) -> list[Mount]:
+    return [each for each in edits.get("mounts") or () if isinstance(each, Mapping)]
+
+
+def driver_mounts(mounts: Iterable[Mount]) -> dict[str, Mount]:
+    """Returns the mounts of the driver's libraries that ours replace, by the name of ours."""
+    return {library: each for each in mounts for library in _REPLACED if _is(each, library)}
 
 
 def _not_one(found: Iterable[Mount]) -> str:
@@ -53,7 +63,7 @@ def _is(mount: Mount, library: str) -> bool:
 
 
 def _replaced(mount: Mount, libraries: str) -> list[Mount]:
-    for library in (names.CUDA_LIBRARY, names.NVML_LIBRARY):
+    for library in _REPLACED:
         if _is(mount, library):
             ours = {**mount, "hostPath": f"{libraries}/{library}", "options": READ_ONLY}
             return [ours, {**mount, "containerPath": f"{names.RUN_FOLDER}/driver/{library}"}]

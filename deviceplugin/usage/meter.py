@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from halfcard.cards import Node
@@ -14,7 +15,7 @@ from .accounts import Accounts, with_accounts
 from .cgroup_paths import Owner
 from .cgroups import Cgroups
 from .process_owners import ProcessOwners
-from .usage_report import NodeUsageReport, StartedPod, usage_of
+from .usage_report import IsolationState, NodeUsageReport, StartedPod, usage_of
 
 
 class GrantedCards(NamedTuple):
@@ -36,8 +37,10 @@ class Meter:
         *,
         is_made_up: bool,
         accounts: Callable[[], Accounts] = dict,
+        isolation: Callable[[], IsolationState] = IsolationState,
     ) -> None:
         self._accounts = accounts
+        self._isolation = isolation
         self._load = load
         self._owners = ProcessOwners(cgroups)
         self._granted_cards = granted_cards
@@ -52,7 +55,8 @@ class Meter:
     async def _measure(self) -> NodeUsageReport:
         node, usage, pods = self._granted_cards()
         loads, owners = await asyncio.to_thread(self._read, [card.uuid for card in node.cards])
-        report = usage_of(node, usage, pods, loads, owners, is_made_up=self._is_made_up)
+        found = usage_of(node, usage, pods, loads, owners, is_made_up=self._is_made_up)
+        report = replace(found, isolation=self._isolation())
         return with_accounts(report, self._accounts())
 
     def _read(self, uuids: Iterable[str]) -> tuple[Mapping[str, Load], Mapping[int, Owner]]:

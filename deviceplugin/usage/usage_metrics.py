@@ -138,7 +138,17 @@ def _of_account(name: str, help_text: str, value: Callable[[AccountUsage], int])
     return _of_part(name, help_text, lambda part: None if part.account is None else value(part.account))
 
 
+def _holds(usage: NodeUsageReport) -> Iterator[Row]:
+    yield (str(usage.isolation.mode), usage.node), int(usage.isolation.holds)
+
+
 _OURS: Final = (
+    Family(
+        "halfcard_shares_held",
+        "1 where containers of shares that start now are held to them; mode is the isolation of the node.",
+        ("mode", "node"),
+        _holds,
+    ),
     _of_card("info", "A card and its model; always 1.", lambda _: 1, "model"),
     _of_card("mode", "How the card is used now; always 1.", lambda _: 1, "mode"),
     _of_card("healthy", "1 for a card that new pods can get.", lambda card: int(not card.why_not)),

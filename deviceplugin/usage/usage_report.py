@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 
 from halfcard.cards import Node
 from halfcard.claims import UNIT_MIB, Claim, ContainerStage
-from halfcard.placing.card_usage import CardMode, use_of, use_of_card, worth
+from halfcard.isolation.mode import IsolationMode
+from halfcard.placing.card_usage import LIMITED, CardMode, use_of, use_of_card, worth
 from halfcard.placing.node_usage import NodeUsage
 from halfcard.placing.pod_facts import PodFacts
 
@@ -23,7 +24,6 @@ from .cgroup_paths import Owner
 _TOLERANCE_PCT: Final = 5
 _TOLERANCE_MIB: Final = 256
 """The driver counts the context of each process, too, which programs cannot measure."""
-_LIMITED: Final = frozenset({CardMode.SHARED, CardMode.HALVES})
 
 
 class StartedPod(NamedTuple):
@@ -135,6 +135,18 @@ class ContainerUsage:
 
 
 @dataclass(frozen=True, slots=True)
+class IsolationState:
+    """Whether a node holds containers of shares; `why_not` is why it cannot where it should."""
+
+    mode: IsolationMode = IsolationMode.OFF
+    why_not: str = ""
+
+    @property
+    def holds(self) -> bool:
+        return self.mode is not IsolationMode.OFF and not self.why_not
+
+
+@dataclass(frozen=True, slots=True)
 class NodeUsageReport:
     """The usage of one node; `is_made_up` where its cards are fake."""
 
@@ -142,6 +154,7 @@ class NodeUsageReport:
     is_made_up: bool
     cards: tuple[CardUsage, ...]
     containers: tuple[ContainerUsage, ...]
+    isolation: IsolationState = IsolationState()
 
 
 def usage_of(
@@ -289,7 +302,7 @@ def _part(node: Node, usage: NodeUsage, row: _Row, at: int, processes: Sequence[
         sum(process.cores_pct for process in processes),
         sum(process.memory_mib for process in processes),
         tuple(sorted(process.pid for process in processes)),
-        use.mode in _LIMITED,
+        use.mode in LIMITED,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from halfcard.columns import WIDTH, columns
 from halfcard.problems import printable
 
-from .usage_report import CardUsage, ContainerUsage, NodeUsageReport, PartUsage, UnaccountedProcess
+from .usage_report import CardUsage, ContainerUsage, IsolationState, NodeUsageReport, PartUsage, UnaccountedProcess
 
 CARD_HEADS: Final = ("CARD", "MODEL", "MODE", "CORES % USED/GIVEN", "MEMORY MiB USED/GIVEN/TOTAL")
 CONTAINER_HEADS: Final = ("CONTAINER", "CARD", "CORES % USED/GIVEN", "MEMORY MiB USED/GIVEN", "PROCESSES")
@@ -20,6 +20,7 @@ _CELL_CHARS: Final = 200
 def usage_text(usage: NodeUsageReport) -> str:
     lines = [*_wrapped(_title(usage)), *columns([CARD_HEADS, *map(card_row, usage.cards)], right=(3, 4))]
     lines += [line for card in usage.cards for line in remarks(card)]
+    lines += _isolation(usage.isolation)
     if usage.containers:
         lines += ["", *columns([CONTAINER_HEADS, *container_rows(usage.containers)], right=(2, 3))]
     lines += [line for each in usage.containers for part in each.cards for line in _held(each, part)]
@@ -51,6 +52,11 @@ def remarks(card: CardUsage) -> Iterator[str]:
         yield from _wrapped(f"card {card.index} gets nothing new: {card.why_not}")
     for process in card.strangers:
         yield from _wrapped(f"card {card.index}: {_words(process)}")
+
+
+def _isolation(state: IsolationState) -> list[str]:
+    """Returns why shares are not held where they should be."""
+    return _wrapped(f"isolation is {state.mode}, and shares are not held: {state.why_not}") if state.why_not else []
 
 
 def _words(process: UnaccountedProcess) -> str:

@@ -65,10 +65,10 @@ def test_only_the_port_of_gpu_manager_is_open_on_the_node() -> None:
     assert "hostPort" not in usage
 
 
-def test_it_sees_all_cards_with_the_utility_driver_only() -> None:
+def test_it_sees_all_cards_with_nvml_and_with_cuda_for_trials() -> None:
     env = {each["name"]: each.get("value") for each in CONTAINER["env"]}
     assert env[names.VISIBLE_DEVICES] == "all"
-    assert env["NVIDIA_DRIVER_CAPABILITIES"] == "utility"
+    assert env[names.DRIVER_CAPABILITIES] == "compute,utility"
 
 
 # --- what it may do

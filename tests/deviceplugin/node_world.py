@@ -51,6 +51,7 @@ class World:
     Attributes:
         living: pods with processes.
         looked_for: pods whose processes were looked for.
+        failure: why the trial of the isolation libraries has failed.
         described: NVIDIA's own descriptions of the cards.
         watched: whether the watch sees what is stored.
         has_checkpoint: whether kubelet's can be read.
@@ -66,13 +67,16 @@ class World:
     single: frozenset[str] = frozenset()
     has_checkpoint: bool = True
     mode: IsolationMode = IsolationMode.OFF
+    failure: str = ""
     described: list[Description] = field(default_factory=list)
     given: dict[str, Given] = field(default_factory=dict)
     clock: int = 0
 
     def __post_init__(self) -> None:
         self.shares = ShareFiles(self.folder / "shares")
-        self.isolation = Isolation(lambda: self.mode, lambda: self.folder / "libraries", self.shares.folder)
+        self.isolation = Isolation(
+            lambda: self.mode, lambda: self.folder / "libraries", self.shares.folder, lambda _: self.failure
+        )
         self.calls = ApiCalls(Access("127.0.0.1", self.server.port))
         for file in ("nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"):
             (self.folder / file).touch()

@@ -14,12 +14,14 @@ from deploy.image.root import build_libraries
 from halfcard import names
 from tests.isolation.build import build
 from tests.isolation.node import CARD_MIB, DRIVER_FLAGS, DRIVER_SOURCES
+from tests.nvml.build import library_folder
 from tests.nvml.stand_in import StandInCard
 
 from .gpu_cluster import GpuCluster
 
 CARD: Final = StandInCard("GPU-41414141-4141-4141-4141-414141414141")
 DRIVER: Final = "/usr/lib/nvidia/libcuda.so.570.86.15"
+_NVML: Final = "/usr/lib/nvidia/libnvidia-ml.so.570.86.15"
 PROGRAM: Final = "/usr/lib/nvidia/share_client"
 _SYSTEM: Final = "/usr/lib/x86_64-linux-gnu"
 _LOADER: Final = "/lib64/ld-linux-x86-64.so.2"
@@ -51,7 +53,14 @@ def _cards(folder: Path) -> bytes:
 
 def _described(gpus: GpuCluster, folder: Path) -> dict[str, Any]:
     """Describes the driver and, since the containers' image has no libc, that of the machine."""
-    files = {DRIVER: folder / "driver.so", PROGRAM: folder / "share_client", _LOADER: _LOADER, _SYSTEM: _SYSTEM}
+    nvml = library_folder() / names.NVML_LIBRARY
+    files = {
+        DRIVER: folder / "driver.so",
+        _NVML: nvml,
+        PROGRAM: folder / "share_client",
+        _LOADER: _LOADER,
+        _SYSTEM: _SYSTEM,
+    }
     mounts = [_mount(str(host), inside, "ro") for inside, host in files.items()]
     nodes = [
         {"path": f"/dev/{name}", "hostPath": str(gpus.agent.devices / name)}

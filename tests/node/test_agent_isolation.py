@@ -10,6 +10,7 @@ import pytest
 from devcluster.objects import Object
 from halfcard import names
 from tests.builders import pod
+from tests.cluster.pods import wait_for_phase
 from tests.nvml.stand_in import StandInProcess
 
 from .cuda_node import CARD, DRIVER, PROGRAM, cuda_node
@@ -98,18 +99,33 @@ def test_a_container_cannot_change_its_limits_nor_use_the_nodes_memory_by_its_ac
     )
 
 
-def test_a_share_that_cannot_be_held_does_not_start(held: GpuCluster, space: str) -> None:
+def test_a_node_whose_libraries_fail_their_trial_gets_no_shares_and_goes_on_with_whole_cards(
+    held: GpuCluster, space: str
+) -> None:
+    running = held.run(space, pod("running").asks(**SHARE))
     description = held.node.path("/etc/cdi/nvidia.json")
     kept = description.read_text()
-    description.write_text(kept.replace("libcuda.so", "libother.so"))
+    description.write_text(kept.replace("driver.so", "share_client"))
     try:
-        name = held.create(space, pod("refused").asks(**SHARE))
-        held.cluster.wait_until(
-            lambda: "cannot be held to its share" in events(held, space, name), what="the pod's Events to say why"
-        )
         wait_for_condition(held, "SharesNotHeld")
+        name = held.create(space, pod("share").asks(**SHARE))
+        held.cluster.wait_until(
+            lambda: "no card can hold containers to their share" in events(held, space, name),
+            what="the scheduler to say why",
+        )
+        assert allocate(held, running, 1200, 500) == [OUT_OF_MEMORY, 0]
+        delete(held, space, "running")
+        held.run(space, pod("whole").asks(core=100, memory=59))
+        delete(held, space, "whole")
     finally:
         description.write_text(kept)
+    wait_for_condition(held, "SharesHeld")
+    wait_for_phase(held.cluster, space, name, "Running")
+
+
+def delete(gpus: GpuCluster, space: str, name: str) -> None:
+    done = gpus.cluster.kubectl("delete", "pod", name, f"--namespace={space}")
+    assert done.code == 0, done.stderr
 
 
 def events(gpus: GpuCluster, space: str, name: str) -> str:

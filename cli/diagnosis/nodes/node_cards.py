@@ -93,7 +93,7 @@ CHECKS: Final[tuple[Check, ...]] = (
         "shares-not-held",
         WARNING,
         "where isolation is on, a node can hold containers to their shares",
-        "Containers of shares start there without a limit, or with `isolation: enforce` do not start.",
+        "Containers of shares start there without a limit; with `isolation: enforce` the node gets no shares.",
         _not_held,
     ),
     Check(

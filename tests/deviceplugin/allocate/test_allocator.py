@@ -75,6 +75,7 @@ async def test_a_recorded_container_gets_cards_and_limits_without_any_api_write(
             "dialect": "tencent",
             "cards": [{"index": 1, "uuid": "GPU-1", "cores_pct": 30, "cores_limit_pct": 60, "memory_mib": 5120}],
             "held_by": None,
+            "not_held": "isolation is off",
         }
     assert len(world.edits("p")) == 2 and world.cards("p") == {"GPU-1"}
     assert world.patches() == 0

@@ -24,6 +24,7 @@ SLICED: Final = pod().asks(gpu_shared=1)
 UUID: Final = "GPU-41414141-4141-4141-4141-414141414141"
 CARD: Final = {"containers-0": [UUID]}
 DRIVER: Final = "/usr/lib/libcuda.so.570"
+"""In containers; on the node it lies elsewhere."""
 CUDA_FILES: Final = [{"path": path} for path in ("/dev/nvidia0", *names.CUDA_DEVICE_FILES)]
 CONTROL: Final = write_control([CardControl(b"A" * 16, 5120 << 20, 300)])
 
@@ -37,9 +38,18 @@ def described(**edits: Any) -> Description:
 async def world() -> AsyncIterator[World]:
     async with running_world() as world:
         world.node = Node("n1", (Card(0, "T4", 15104, UUID, replicas=2),), slices=names.NVIDIA_GPU_SHARED)
-        world.described = [described(mounts=[{"hostPath": DRIVER, "containerPath": DRIVER}])]
+        host_file(world).touch()
+        world.described = [described(mounts=[mounted(world)])]
         world.mode = IsolationMode.ENFORCE
         yield world
+
+
+def host_file(world: World) -> Path:
+    return world.folder / "libcuda.so.570"
+
+
+def mounted(world: World) -> dict[str, str]:
+    return {"hostPath": str(host_file(world)), "containerPath": DRIVER}
 
 
 def is_held(world: World) -> bool:
@@ -47,7 +57,7 @@ def is_held(world: World) -> bool:
     (held,) = {each["held_by"] == "library" for each in world.limits("p")}
     for edits in world.edits("p"):
         found = mounts(edits)
-        assert (found[DRIVER] != DRIVER) == held
+        assert (found[DRIVER] != str(host_file(world))) == held
         assert (f"{names.RUN_FOLDER}/account" in found) == held
     return bool(held)
 
@@ -65,12 +75,35 @@ async def test_a_share_is_held_with_its_limits(world: World, mode: IsolationMode
 async def test_whole_cards_and_time_slices_are_never_held(world: World, asks: PodBuilder) -> None:
     await world.run("p", asks, CARD)
     assert not is_held(world)
+    assert {each["not_held"] for each in world.limits("p")} == {None}
 
 
 async def test_without_isolation_no_share_is_held(world: World) -> None:
     world.mode = IsolationMode.OFF
     await world.run("p", SHARE, CARD)
     assert not is_held(world)
+    assert {each["not_held"] for each in world.limits("p")} == {"isolation is off"}
+
+
+async def test_no_container_gets_libraries_that_failed_their_trial(world: World) -> None:
+    world.failure = "cuInit was answered 999"
+    with pytest.raises(RefusedError, match="isolation is enforce: cuInit was answered 999"):
+        await world.run("p", SHARE, CARD)
+    world.mode = IsolationMode.WARN
+    await world.start("p")
+    assert not is_held(world)
+    assert {each["not_held"] for each in world.limits("p")} == {world.failure}
+
+
+async def test_a_node_tries_the_files_that_a_share_of_its_cards_would_get(world: World) -> None:
+    files = world.context().card_files
+    (subject,) = world.isolation.subjects(world.node.cards, files)
+    assert subject == (world.folder / "libraries", (("libcuda.so.1", host_file(world)),))
+    host_file(world).unlink()
+    assert [*world.isolation.subjects(world.node.cards, files)] == []
+    assert "does not have the driver's libcuda.so.570" in world.isolation.why_not(world.node.cards[0], files)
+    world.mode = IsolationMode.OFF
+    assert [*world.isolation.subjects(world.node.cards, files)] == []
 
 
 async def test_a_share_that_cannot_be_held_starts_with_warn_and_not_with_enforce(world: World) -> None:
@@ -87,13 +120,13 @@ async def test_a_share_that_cannot_be_held_starts_with_warn_and_not_with_enforce
 
 async def test_a_node_says_beforehand_why_a_share_of_its_cards_cannot_be_held(world: World) -> None:
     files = world.context().card_files
-    assert world.isolation.why_not(world.node.cards, files) == ""
+    assert world.isolation.why_not(world.node.cards[0], files) == ""
     world.described = []
-    assert "mounts no libcuda.so.1" in world.isolation.why_not(world.node.cards, files)
+    assert "mounts no libcuda.so.1" in world.isolation.why_not(world.node.cards[0], files)
     world.node = Node("n1", (Card(0, "T4", 15104, "GPU-0"),))
-    world.described = [described(mounts=[{"hostPath": DRIVER, "containerPath": DRIVER}])]
+    world.described = [described(mounts=[mounted(world)])]
     world.mode = IsolationMode.OFF
-    assert world.isolation.why_not(world.node.cards, files) == ""
+    assert world.isolation.why_not(world.node.cards[0], files) == ""
 
 
 async def test_a_container_that_restarts_gets_a_new_account(world: World) -> None:
