@@ -28,6 +28,7 @@ from .adoption.adoption_records import AdoptionRecords
 from .advertise.node_writer import NodeWriter
 from .advertiser import Advertiser
 from .allocate.allocator import Allocator, Injector, NodeContext
+from .allocate.holding_records import HoldingRecords
 from .allocate.metered_allocator import MeteredAllocator
 from .allocate.slots import Slots
 from .app import UsagePages, plain_app, usage_app
@@ -62,6 +63,7 @@ from .usage.usage_report import IsolationState
 AGENT: Final = "agent"
 USAGE: Final = "usage"
 _SWEEP_EVERY_S: Final = 10.0
+_RECORD_EVERY_S: Final = 1.0
 _CUT_EVERY_S: Final = 1.0
 _MEASURE_EVERY_S: Final = 1.0
 _AT_ONCE: Final = StopTimings(grace_s=0.0, drain_s=0.0, finish_s=1.0)
@@ -85,6 +87,7 @@ class Agent:
         checkpoint = Checkpoint(paths.plugins)
         self._view = self._node_view(checkpoint)
         self._adoption_records = AdoptionRecords(self._calls, options, log, time.time_ns)
+        self._holding_records = HoldingRecords(self._calls, log)
         self._node_writer = NodeWriter(self._calls, paths.node, log, utc_now)
         self._registry = CollectorRegistry()
         self._metrics = AgentMetrics(self._registry, is_made_up=gpus.is_made_up)
@@ -256,6 +259,7 @@ class Agent:
             ("serve kubelet's calls", self._plugins.run),
             ("publish devices", self._advertiser.run),
             ("remove unused slots", self._sweep),
+            ("record what holds pods", self._record_holdings),
         )
         async with run_in_background(jobs, self._log):
             await asyncio.Event().wait()
@@ -282,6 +286,11 @@ class Agent:
             with suppress(KubeletError):
                 if await self._allocator.sweep():
                     self._stale.set()
+
+    async def _record_holdings(self) -> None:
+        while True:
+            await asyncio.sleep(_RECORD_EVERY_S)
+            await self._holding_records.record([*self._slots], self._pods.unfinished() or {})
 
     async def _cut_accounts(self) -> None:
         while True:

@@ -247,5 +247,6 @@ READY_PATH: Final = "/readyz"
 METRICS_PATH: Final = "/metrics"
 GPU_MANAGER_METRICS_PATH: Final = "/metric"
 USAGE_PATH: Final = "/usage"  # gpu-manager's too
+HELD_BY: Final = "halfcard.dev/held-by"  # on a pod: what holds each of its containers to its share
 MISUSE: Final = "halfcard.dev/card-misuse"  # on a pod: when its node's agent saw it use what was not granted, and what
 TOKEN_HEADER: Final = "Halfcard-Token"  # noqa: S105 - a header's name; the API server's proxy removes the header Authorization

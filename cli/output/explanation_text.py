@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from extender.explain.bound import BoundPod, HeldCard
+from extender.explain.bound import BoundPod, ContainerCards
 from extender.explain.explanation import Explanation, PodState
 from extender.explain.pending import CardFit, NodeEvictions, NodeFit, PendingPod
 from extender.explain.scheduling import Scheduling
@@ -34,7 +34,7 @@ def print_explanation(screen: Screen, found: Explanation) -> None:
     screen.wrapped(_headline(found), indent="", hanging="  ", colour=Colour.BOLD)
     for container, asks in found.asks.items():
         screen.line(f"  {container}: {asks}")
-        _print_cards_held(screen, _held(found, container))
+        _print_cards_held(screen, _grant(found, container))
     if found.wants:
         screen.wrapped(f"it prefers {found.wants}", indent="  ", hanging="  ")
     if found.trouble:
@@ -182,13 +182,15 @@ def _free(card: CardFit) -> str:
 # --- bound -----------------------------------------------------------------------------------------------------------
 
 
-def _held(found: Explanation, container: str) -> tuple[HeldCard, ...]:
+def _grant(found: Explanation, container: str) -> ContainerCards:
     grants = found.whereabouts.grants if found.whereabouts is not None else ()
-    return next((grant.cards for grant in grants if grant.container == container), ())
+    return next((grant for grant in grants if grant.container == container), ContainerCards(container, ()))
 
 
-def _print_cards_held(screen: Screen, cards: Sequence[HeldCard]) -> None:
-    for card in cards:
+def _print_cards_held(screen: Screen, grant: ContainerCards) -> None:
+    if grant.held:
+        screen.wrapped(grant.held, indent="    ", hanging="      ")
+    for card in grant.cards:
         name = "" if card.name == str(card.index) else card.name
         screen.line("    " + "  ".join(filter(None, (f"card {card.index}", card.model, name, str(card.mode)))))
         beside = [(f"beside {each.title}", share(each)) for each in card.neighbours[:_MOST_PODS]]

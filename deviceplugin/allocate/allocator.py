@@ -200,7 +200,7 @@ class Allocator:
     def _write(self, container: StartingContainer, uid: str, grant: Grant, uses: dict[str, CardUse]) -> None:
         limits, ids = grant.limits, tuple(sorted(container.ids))
         holder = limits.namespace, limits.pod, uid, limits.containers
-        slot = Slot(*holder, container.resource, ids, uses, self.context.now_ns())
+        slot = Slot(*holder, container.resource, ids, uses, self.context.now_ns(), grant.holding)
         edits = with_limits(grant.files.edits, grant.variables, str(self.slots.limits_file(slot.name)))
         self.slots.write(slot, edits, grant.files.version, as_file(limits), grant.controls)
         self.injector.set_cards(slot.name, [card.index for card in grant.cards])

@@ -17,6 +17,8 @@ from halfcard import names
 from halfcard.cards import Card, CardLimit, Node
 from halfcard.claims import WHOLE_CARD, Claim, ContainerStage
 from halfcard.dialects import Dialect
+from halfcard.isolation.holding import LIBRARY, Holding
+from halfcard.isolation.mode import IS_OFF
 from halfcard.isolation.shared_files import CardControl
 from halfcard.placing.card_usage import CardMode, CardUse, mode_of
 from halfcard.placing.node_usage import Share
@@ -30,7 +32,6 @@ from ..kubelet.messages import RefusedError
 from .container_identity import StartingContainer, candidates
 
 VERSION: Final = 1
-HELD_BY_LIBRARY: Final = "library"
 _WHOLE_NUMBER: Final = re.compile(r"\s*\+?([0-9]{1,9})\s*", re.ASCII)
 _NAMED_CHARS: Final = 80
 
@@ -78,11 +79,19 @@ class Grant(NamedTuple):
 
     def held(self, by: Held) -> Grant:
         """Returns the grant of a container that the isolation library holds."""
-        limits = msgspec.structs.replace(self.limits, held_by=HELD_BY_LIBRARY)
+        limits = msgspec.structs.replace(self.limits, held_by=LIBRARY)
         return self._replace(limits=limits, files=self.files._replace(edits=by.edits), controls=by.cards)
 
     def not_held(self, why: str) -> Grant:
         return self._replace(limits=msgspec.structs.replace(self.limits, not_held=why or None))
+
+    @property
+    def holding(self) -> Holding | None:
+        """Returns what is to be recorded at the pod; None where nothing is to hold it."""
+        limits = self.limits
+        if limits.held_by:
+            return Holding((limits.held_by,))
+        return Holding(why=limits.not_held) if limits.not_held and limits.not_held != IS_OFF else None
 
 
 def grant_of(

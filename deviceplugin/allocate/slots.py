@@ -21,6 +21,7 @@ from typing import Final
 import msgspec
 
 from halfcard import names
+from halfcard.isolation.holding import Holding
 from halfcard.isolation.shared_files import CardControl
 from halfcard.placing.card_usage import CardUse
 
@@ -47,6 +48,7 @@ class Slot(msgspec.Struct, frozen=True):
         containers: all containers that it may be.
         uses: the peak use of its pod, by the names of its cards.
         written_ns: the time of writing; of two pods of one name kubelet means the later one.
+        holding: what holds the container to its share; None for one without limits, and where isolation is off.
     """
 
     namespace: str
@@ -57,6 +59,7 @@ class Slot(msgspec.Struct, frozen=True):
     ids: tuple[str, ...]
     uses: dict[str, CardUse]
     written_ns: int
+    holding: Holding | None = None
 
     @property
     def name(self) -> str:

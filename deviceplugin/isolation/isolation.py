@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from halfcard.cards import Card, CardLimit
-from halfcard.isolation.mode import IsolationMode
+from halfcard.isolation.mode import IS_OFF, IsolationMode
 
 from ..inject.cdi import CardEdits, Edits
 from ..kubelet.messages import RefusedError
@@ -45,7 +45,7 @@ class Isolation:
         if not is_share(limits):
             return ""
         if mode is IsolationMode.OFF:
-            return f"isolation is {mode}"
+            return IS_OFF
         try:
             return self._held(slot, limits, edits)
         except NotHeldError as why:

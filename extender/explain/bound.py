@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from halfcard.placing.card_usage import CardMode
+from halfcard import names
+from halfcard.isolation.holding import in_words, read_holdings
+from halfcard.placing.card_usage import LIMITED, CardMode, mode_of
 from halfcard.placing.node_usage import NodeUsage, Share
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.records import TIME_SUFFIXES, name_of, recorder
@@ -26,10 +28,11 @@ class HeldCard:
 
 @dataclass(frozen=True, slots=True)
 class ContainerCards:
-    """The cards of one container."""
+    """The cards of one container; `held` says what holds it to its share, and is empty for one without limits."""
 
     container: str
     cards: tuple[HeldCard, ...]
+    held: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +77,16 @@ def _since(record: Mapping[str, str]) -> str:
 def _grants(state: State, pod: PodFacts, usage: NodeUsage, share: Share) -> tuple[ContainerCards, ...]:
     others = [each for each in state.pods_on(pod.node) if each.uid != pod.uid and each.uid in usage.shares]
     others.sort(key=lambda each: each.title)
-    laid = zip(pod.containers, share.layout, strict=True)
-    return tuple(ContainerCards(name, tuple(_held(usage, at, others) for at in positions)) for name, positions in laid)
+    holdings = read_holdings(pod.owned.get(names.HELD_BY, ""))
+    laid = zip(pod.containers, pod.demand.needs, share.layout, strict=True)
+    return tuple(
+        ContainerCards(
+            name,
+            tuple(_held(usage, at, others) for at in positions),
+            in_words(holdings.get(name)) if mode_of(need.claim, usage.room.slices) in LIMITED else "",
+        )
+        for name, need, positions in laid
+    )
 
 
 def _held(usage: NodeUsage, at: int, others: list[PodFacts]) -> HeldCard:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class IsolationMode(StrEnum):
@@ -17,6 +17,10 @@ class IsolationMode(StrEnum):
 
     OFF = "off"
     """It is not held."""
+
+
+IS_OFF: Final = f"isolation is {IsolationMode.OFF}"
+"""Why a container is not held where nothing is to hold it."""
 
 
 class ChosenMode(NamedTuple):

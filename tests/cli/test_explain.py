@@ -101,6 +101,7 @@ def test_a_bound_pod_shows_its_cards_and_their_other_pods(explain: Explain) -> N
         """\
 Pod default/a is on node gpu1, its cards recorded by Halfcard.
   main: 80 % and 2048 MiB of a card
+    not held to its share, as far as its node's agent has recorded
     card 0  shared
       beside default/b  10 %  2048 MiB
 """,

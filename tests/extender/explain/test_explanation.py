@@ -188,6 +188,17 @@ def test_cards_are_a_guess_without_a_record_and_empty_on_an_unknown_node() -> No
     assert nowhere.grants == ()
 
 
+def test_each_container_of_a_share_shows_what_holds_it() -> None:
+    asking = pod("p").asks(core=30, memory=20).asks(core=20, memory=20).asks(core=100, memory=59)
+    record = {names.HELD_BY: '{"containers-0":{"by":["library"]},"containers-2":{"by":["library"]}}'}
+    where = placed(state_of([node(cards=2)]), stored(asking, on="gpu1", record=record))
+    assert [grant.held for grant in where.grants] == [
+        "held to its share by the isolation libraries",
+        "not held to its share, as far as its node's agent has recorded",
+        "",
+    ]
+
+
 @pytest.mark.parametrize("written", ["soon", "9" * 40, "-1", "²"])
 def test_an_invalid_time_is_not_shown(written: str) -> None:
     record = {"ALIYUN_COM_GPU_MEM_IDX": "0", "ALIYUN_COM_GPU_MEM_ASSUME_TIME": written}
