@@ -14,6 +14,7 @@ from deviceplugin.inject.card_files import CardFiles, own_edits
 from halfcard import names
 from halfcard.cards import Card, Node
 from halfcard.dialects import Dialects
+from halfcard.isolation.holding import LIBRARY
 from halfcard.placing.pod_facts import read_facts
 from halfcard.pod.stored_pod import StoredPod
 
@@ -51,7 +52,7 @@ def container() -> str:
         "$ ls /dev/nvidia*",
         *sorted(each["path"] for each in files),
         f"$ cat {names.LIMITS_FILE}",
-        as_file(grant.limits).decode().rstrip(),
+        as_file(msgspec.structs.replace(grant.limits, held_by=LIBRARY)).decode().rstrip(),
     ]
     return "\n".join(["```text", *lines, "```"])
 

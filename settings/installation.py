@@ -143,10 +143,10 @@ class Settings(BaseModel):
     hami_device_split: Annotated[int, Field(ge=1, le=MOST_REPLICAS)] = 1
     """How many containers may share a card under `nvidia.com/gpu` where they add HAMi's memory or cores."""
 
-    isolation: IsolationMode = IsolationMode.OFF
+    isolation: IsolationMode = IsolationMode.WARN
     """Whether the [isolation libraries](isolation.md) hold containers to their shares: enforce, warn or off. The label
-    `halfcard.dev/isolation` of a node overrides it. A container that cannot be held starts with `warn`, and does not
-    with `enforce`."""
+    `halfcard.dev/isolation` of a node overrides it. With `warn` a container that cannot be held starts all the
+    same; with `enforce` a node that cannot hold any gets no shares."""
 
     derived_resources: DerivedResources | None = None
     """Whether GPU pods also request `quota.halfcard.dev/cards` and `…/shares`, which native ResourceQuotas count; pods
