@@ -6,8 +6,9 @@ PY := .venv/bin/python
 export PYTHON
 
 .PHONY: help demo test lint format bench bench-extender bench-agent bench-isolation bench-packing fuzz cluster-tools \
-	test-isolation test-isolation-arm64 test-cluster test-node test-oldest soak load bench-cluster bench-quota bench-starts lock \
-	clean environment environment-dev image release chart docs test-upgrade environment-docs
+	test-isolation test-isolation-arm64 test-card test-cluster test-node test-oldest soak load bench-cluster \
+	bench-quota bench-starts lock clean environment environment-dev image release chart docs test-upgrade \
+	environment-docs
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +25,9 @@ test-isolation: environment-dev ## test the isolation library, with kills at ran
 test-isolation-arm64: environment-dev ## test the isolation library for arm64, in an emulator (Debian; installs both)
 	@scripts/system-packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 	@$(PY) -m pytest tests/isolation/arm64.py
+
+test-card: environment-dev ## try the isolation library with PyTorch and vLLM on an NVIDIA card (installs 10 GB in build)
+	@$(PY) -m tests.card
 
 lint: environment-dev ## check style, format, types and layers
 	@$(PY) -m ruff check .
