@@ -142,6 +142,11 @@ void account_forget_refusal(account *mine) {
 
 void account_add(account *mine, uint64_t bytes) { ADD(mine->row->bytes, bytes); }
 
+void account_count_contexts(account *mine, uint64_t contexts, uint64_t bytes) {
+    ADD(mine->row->contexts, contexts);
+    ADD(mine->row->context_bytes, bytes);
+}
+
 void account_give(account *mine, uint64_t bytes) { ADD(mine->row->bytes, -bytes); }
 
 /* One look for all processes: 300 of them that start at once would look at each other. */

@@ -28,6 +28,10 @@ void account_forget_refusal(account *mine);
 /* Counts bytes that the driver has allocated already, even if they do not fit. */
 void account_add(account *mine, uint64_t bytes);
 
+/* Says that the process has so many contexts more, and that so many of its bytes more are for contexts; either may be
+ * negative. */
+void account_count_contexts(account *mine, uint64_t contexts, uint64_t bytes);
+
 /* Gives bytes back that were taken, after the driver has freed them or has refused to allocate them. */
 void account_give(account *mine, uint64_t bytes);
 

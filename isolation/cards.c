@@ -62,6 +62,10 @@ uint64_t cards_context_bytes(CUdevice device) {
     return card < 0 ? 0 : cards[card].control->context;
 }
 
+void cards_count_contexts(int card, uint64_t contexts, uint64_t bytes) {
+    if (card >= 0 && cards[card].row) account_count_contexts(&cards[card], contexts, bytes);
+}
+
 uint64_t cards_limit(int card) { return cards[card].control->memory; }
 
 uint64_t cards_used(int card) { return account_used(&cards[card]); }

@@ -21,6 +21,7 @@ void cards_add(int card, uint64_t bytes);
 void cards_give(int card, uint64_t bytes);
 
 uint64_t cards_context_bytes(CUdevice device);
+void cards_count_contexts(int card, uint64_t contexts, uint64_t bytes); /* as account_count_contexts */
 uint64_t cards_limit(int card);
 uint64_t cards_used(int card);
 

@@ -82,6 +82,12 @@ CUresult holding_begin(holding **made, holding_kind kind, int card, uint64_t byt
 
 static int lives_in_context(holding_kind kind) { return kind == MEMORY || kind == ARRAY || kind == MIPMAP; }
 
+/* A green context is a part of another. */
+static void count_context(const holding *of, uint64_t more) {
+    if (of->kind != CONTEXT && of->kind != PRIMARY && of->kind != GREEN) return;
+    cards_count_contexts(of->card, of->kind == GREEN ? 0 : more, more * of->bytes);
+}
+
 static void drop(holding *old) {
     cards_give(old->card, old->bytes);
     free(old);
@@ -90,6 +96,7 @@ static void drop(holding *old) {
 CUresult holding_keep(holding *made, CUresult answer, uint64_t key) {
     if (answer) return drop(made), answer;
     made->key = key;
+    count_context(made, 1);
     if (lives_in_context(made->kind)) made->context = current_context();
     holding_insert(made);
     return answer;
@@ -110,6 +117,7 @@ CUresult holding_end(holding *old, CUresult answer) {
     if (!old) return answer;
     if (answer) return holding_insert(old), answer;
     CUcontext ended = ended_by(old);
+    count_context(old, -1);
     drop(old);
     end_context(ended);
     if (ended) pairs_forget(ended);

@@ -40,7 +40,8 @@ typedef struct {
     uint64_t launches;
     uint64_t gpu_ns;
     uint64_t throttled_ns;
-    uint64_t spare[2];
+    uint64_t contexts;      /* that the process has now, without green ones */
+    uint64_t context_bytes; /* of `bytes`: what was taken for all of them */
 } account_row;
 
 typedef struct {
@@ -72,7 +73,7 @@ typedef struct {
     uint64_t spare; /* not 0: no neighbour needs the cores between share and ceiling; for SPARE_LASTS_NS */
     uint64_t correction; /* what NVML measured of the container, by the gpu_ns of its rows, in 1/1000: 100 to 4000; one
                             below 1000 for CORRECTION_LASTS_NS */
-    uint64_t context;    /* bytes that a context was last seen to use on this model of card */
+    uint64_t context;    /* bytes that a context was last seen to use on this card */
     control_excess excess[MOST_PROCESSES];
 } control_card;
 

@@ -13,12 +13,14 @@ from itertools import chain
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from halfcard.isolation.context_size import context_size
 from halfcard.isolation.excess import excesses
 from halfcard.isolation.shared_files import (
     AccountCard,
     BrokenAccountError,
     CardControl,
     Excess,
+    context_of_control,
     cores_of_control,
     excess_of_control,
     measured_at_of_control,
@@ -28,6 +30,7 @@ from ..gpus.interface import GpusError, Load, Process
 from ..isolation.share_files import ShareFiles
 from .accounts import AccountKey, Accounts, added_up, said_of
 from .cgroup_paths import Owner
+from .context_sizes import ContextSizes
 from .core_meter import CardOfSlot, CoreMeter, MeteredCard
 from .process_names import ProcessNames
 from .usage_report import AccountUsage
@@ -88,6 +91,7 @@ class ShareMeter:
         self._names = names
         self._now_ns = now_ns
         self._cores = CoreMeter()
+        self._contexts = ContextSizes()
         self._written: dict[tuple[str, int], Sequence[Excess]] = {}
         self.accounts: Accounts = {}
         """What containers say of the processes that were measured last."""
@@ -101,6 +105,7 @@ class ShareMeter:
         self._written = {key: excess for key, excess in self._written.items() if key[0] in known}
         updated = [self._update(account, seen) for account in accounts]
         self.accounts = added_up(chain.from_iterable(updated))
+        self._write_contexts(accounts)
         self._write_cores(accounts, seen)
 
     def _account(self, slot: HeldSlot) -> _Account | None:
@@ -123,6 +128,7 @@ class ShareMeter:
             if uuid in seen.loads:
                 measured = {name: process.memory_mib * _MIB for name, process in seen.of(slot.uid, uuid)}
                 self._write(slot.name, at, excesses(before.cards[at], measured, after.cards[at]))
+                self._contexts.see(uuid, context_size(before.cards[at], measured, after.cards[at]))
                 said.append(((slot.uid, slot.container, uuid), said_of(after.cards[at], measured)))
         return said if slot.container else []
 
@@ -131,6 +137,15 @@ class ShareMeter:
             with suppress(OSError):  # the slot has been removed
                 self._files.change(slot, excess_of_control(at, excess))
                 self._written[slot, at] = excess
+
+    def _write_contexts(self, accounts: Iterable[_Account]) -> None:
+        """Writes what is taken for a context from now on; what was taken for earlier ones stays."""
+        sizes = self._contexts.measured()
+        for account in accounts:
+            for at, (uuid, control) in enumerate(zip(account.uuids, account.controls, strict=True)):
+                if (size := sizes.get(uuid, 0)) != control.context:
+                    with suppress(OSError):
+                        self._files.change(account.slot.name, context_of_control(at, size))
 
     def _write_cores(self, accounts: Iterable[_Account], seen: _Seen) -> None:
         """Writes what holds for seconds, and when it was measured, also where it is the same as before."""

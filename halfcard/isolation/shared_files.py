@@ -17,7 +17,7 @@ NO_LIMIT: Final = 2**64 - 1
 
 _HEAD: Final = struct.Struct("=8sQ48x")
 _CARD_HEAD: Final = struct.Struct("=3Q40x")
-_ROW: Final = struct.Struct("=6Q16x")
+_ROW: Final = struct.Struct("=8Q")
 _CONTROL: Final = struct.Struct("=16s6Q")
 _EXCESS: Final = struct.Struct("=2Q")
 _CORES: Final = struct.Struct("=2Q")
@@ -30,6 +30,7 @@ ACCOUNT_SIZE: Final = _HEAD.size + MOST_CARDS * _CARD_SIZE
 CONTROL_SIZE: Final = _HEAD.size + MOST_CARDS * _CONTROL_SIZE
 _SPARE: Final = 40
 """The place of `spare` in a card, before its correction."""
+_CONTEXT: Final = 56
 _MEASURED_AT: Final = 16
 _PID_BITS: Final = 22
 _PID_SHIFT: Final = 42
@@ -42,7 +43,10 @@ class BrokenAccountError(ValueError):
 
 
 class AccountRow(NamedTuple):
-    """What one process says that it uses of one card; `owner` names the process."""
+    """What one process says that it uses of one card; `owner` names the process.
+
+    `context_bytes` of its `bytes` were taken for its contexts, of which `contexts` are not green.
+    """
 
     owner: int
     bytes: int = 0
@@ -50,6 +54,8 @@ class AccountRow(NamedTuple):
     launches: int = 0
     gpu_ns: int = 0
     throttled_ns: int = 0
+    contexts: int = 0
+    context_bytes: int = 0
 
     @property
     def pid(self) -> int:
@@ -152,6 +158,11 @@ def excess_of_control(at: int, excess: Sequence[Excess]) -> tuple[int, bytes]:
 def cores_of_control(at: int, *, spare: bool, correction: int) -> tuple[int, bytes]:
     """Returns where to write what, to change the spare and the correction of one card."""
     return _HEAD.size + at * _CONTROL_SIZE + _SPARE, _CORES.pack(spare, correction)
+
+
+def context_of_control(at: int, size: int) -> tuple[int, bytes]:
+    """Returns where to write what, to change what is taken for a context on one card."""
+    return _HEAD.size + at * _CONTROL_SIZE + _CONTEXT, _NUMBER.pack(size)
 
 
 def measured_at_of_control(monotonic_ns: int) -> tuple[int, bytes]:

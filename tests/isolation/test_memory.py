@@ -168,6 +168,12 @@ def test_a_program_that_is_executed_holds_nothing_of_the_one_before(container: C
 # --- contexts
 
 
+def contexts(container: Container) -> tuple[int, int]:
+    """How many contexts the account shows on the first card, and how many MiB were taken for them."""
+    rows = container.cards[0].rows.values()
+    return sum(row.contexts for row in rows), sum(row.context_bytes for row in rows) // MIB
+
+
 @pytest.mark.parametrize(
     ("create", "between"),
     [("cuCtxCreate", ()), ("cuCtxCreate_v2", ()), ("cuCtxCreate_v3", (0, 0)), ("cuCtxCreate_v4", (0,))],
@@ -177,6 +183,7 @@ def test_a_context_counts_and_its_end_releases_what_was_allocated_in_it(
 ) -> None:
     made = program.get(create, None, *between, 0, 0)
     assert container.used_mib() == 2 * CONTEXT_MIB
+    assert contexts(container) == (2, 2 * CONTEXT_MIB)
     at = program.allocate(300)
     handle = program.get("cuMemCreate", None, 100 * MIB, on_device(0), 0)
     assert program.error("cuCtxDestroy_v2", made) == 0
@@ -184,19 +191,23 @@ def test_a_context_counts_and_its_end_releases_what_was_allocated_in_it(
     assert program.error("cuMemFree_v2", at) != 0
     assert program.error("cuMemRelease", handle) == 0
     assert container.used_mib() == CONTEXT_MIB
+    assert contexts(container) == (1, CONTEXT_MIB)
 
 
 def test_a_green_context_counts_until_it_is_destroyed(container: Container, program: Program) -> None:
     made = program.get("cuGreenCtxCreate", None, 0, 0, 0)
     assert container.used_mib() == 2 * CONTEXT_MIB
+    assert contexts(container) == (1, 2 * CONTEXT_MIB)
     assert program.error("cuGreenCtxDestroy", made) == 0
     assert container.used_mib() == CONTEXT_MIB
+    assert contexts(container) == (1, CONTEXT_MIB)
 
 
 def test_a_context_that_does_not_fit_is_out_of_memory(driver: Driver) -> None:
     container = driver.container(share(0, CONTEXT_MIB + 50))
     with container.program() as program:
         assert program.error("cuCtxCreate_v2", None, 0, 0) == OUT_OF_MEMORY
+        assert contexts(container) == (1, CONTEXT_MIB)
         assert program.error("cuDevicePrimaryCtxRetain", None, 0) == 0, "it exists already"
 
 
@@ -210,8 +221,10 @@ def test_a_primary_context_counts_once_until_its_last_user_leaves(
     assert container.used_mib() == CONTEXT_MIB + 100
     assert program.error(end, 0) == 0
     assert container.used_mib() == 0
+    assert contexts(container) == (0, 0)
     program.get("cuCtxSetCurrent", program.get("cuDevicePrimaryCtxRetain", None, 0))
     assert container.used_mib() == CONTEXT_MIB
+    assert contexts(container) == (1, CONTEXT_MIB)
 
 
 def test_a_primary_context_outlives_the_context_in_which_it_was_made(container: Container) -> None:

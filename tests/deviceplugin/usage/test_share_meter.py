@@ -72,6 +72,13 @@ class Node:
             account.seek(first + 32)
             account.write(struct.pack("=2Q", gpu_ms * 10**6, throttled_ms * 10**6))
 
+    def has_contexts(self, at: int, count: int, context_mib: int) -> None:
+        """Changes the contexts in the first row of a card."""
+        first = 64 + at * (64 + MOST_PROCESSES * 64) + 64
+        with (self.files.folder(SLOT.name) / "account").open("r+b") as account:
+            account.seek(first + 48)
+            account.write(struct.pack("=2Q", count, context_mib * MIB))
+
     def measure(self) -> None:
         """Measures after a second."""
         self.now_ns += 10**9
@@ -166,6 +173,20 @@ def test_an_account_that_its_container_spoiled_stops_nothing(node: Node, content
     node.uses(0, 450)
     node.meter.measure([HeldSlot("other", "uid-b", "main"), HeldSlot("gone", "uid-c", "main"), SLOT])
     assert node.excess(0) == Excess(OWNER, 350 * MIB)
+
+
+def test_what_a_context_needs_is_taken_for_the_next_one_of_any_container_on_the_card(node: Node) -> None:
+    node.files.write("other", CARDS)
+    node.says(0, 100)
+    node.has_contexts(0, 1, context_mib=0)
+    node.uses(0, 400)
+    node.meter.measure([SLOT, HeldSlot("other", "uid-b", "main")])
+    for slot in ("slot", "other"):
+        assert [each.context for each in node.files.controls(slot)] == [300 * MIB, 0]
+    node.says(0, 0)
+    node.has_contexts(0, 0, context_mib=0)
+    node.meter.measure([SLOT])
+    assert node.files.controls(SLOT.name)[0].context == 300 * MIB  # as last seen
 
 
 def test_claims_are_corrected_by_what_the_driver_measures_of_their_card(node: Node) -> None:

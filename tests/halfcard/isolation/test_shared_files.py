@@ -48,10 +48,10 @@ def test_a_broken_account_is_refused_with_its_place(data: bytes, message: str) -
 
 
 def test_only_rows_that_were_used_and_have_an_owner_are_read() -> None:
-    data = changed(FIRST_CARD, 7, 2, 5, 0, 0, 0, 0, 0, *[0] * 8, *[(12 << 42) + 1, 100, 2, 3, 4, 5, 0, 0], *[9] * 8)
+    data = changed(FIRST_CARD, 7, 2, 5, 0, 0, 0, 0, 0, *[0] * 8, *[(12 << 42) + 1, 100, 2, 3, 4, 5, 6, 7], *[9] * 8)
     card = read_account(data, "account")[0]
     assert (card.holder, card.recovered, list(card.rows)) == (7, 5, [1])
-    assert card.rows[1].pid == 12 and card.rows[1][1:] == (100, 2, 3, 4, 5)
+    assert card.rows[1].pid == 12 and card.rows[1][1:] == (100, 2, 3, 4, 5, 6, 7)
 
 
 @given(at=st.integers(0, ACCOUNT_SIZE - 8), garbage=st.binary(min_size=1, max_size=2000))
