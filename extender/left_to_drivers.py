@@ -1,4 +1,4 @@
-"""Decides which pods may go to the nodes of a driver of Dynamic Resource Allocation. Pure.
+"""Explains which pods may go to the nodes of a driver of Dynamic Resource Allocation. Pure.
 
 kube-scheduler allocates the devices there, before it calls the extender: it calls filter with the nodes where they are
 free, and bind once they are reserved. Halfcard writes no record, and refuses all other claims with a reason.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from halfcard import names
+from halfcard.placing.driver_demand import may_go_to_driver
 from halfcard.placing.pod_facts import PodFacts
 
 NOT_FOR_DRIVERS: Final = (
@@ -17,15 +18,8 @@ NOT_FOR_DRIVERS: Final = (
 )
 
 
-def may_go_to_driver(facts: PodFacts) -> bool:
-    """Returns whether the pod requests whole cards only, by the resource that drivers have, and any of them."""
-    return {each for each, amount in facts.asks.items() if amount} == {names.NVIDIA_GPU} and not (
-        facts.demand.wanted.narrows
-    )
-
-
 def explanation(facts: PodFacts, driver: str) -> str:
     """Returns what is known of a node of a driver: whether a card is free there, kube-scheduler alone knows."""
-    if may_go_to_driver(facts):
+    if may_go_to_driver(facts.demand):
         return f"kube-scheduler allocates its cards by Dynamic Resource Allocation (driver {driver})"
     return NOT_FOR_DRIVERS

@@ -17,6 +17,7 @@ from halfcard.placing.pod_facts import PodFacts
 from kube.api.access import Access
 from kube.api.calls import ApiCalls
 from kube.api.informer import follow_jobs
+from kube.driver_watches import DriverWatches
 from kube.lease.leadership import Leadership
 from kube.ledger.ledger_store import LedgerStore, LedgerWatch
 from kube.quota.budget_source import BudgetSource
@@ -33,7 +34,6 @@ from .bind.binder import Binder, BindRules
 from .bind.forwarding import Forwarding
 from .bind.quota_reservations import QuotaReservations
 from .bind.takeover import Takeover
-from .driver_watches import DriverWatches
 from .metrics import ExtenderMetrics
 from .misuse_evictions import MisuseEvictions
 from .options import ExtenderOptions, ReplicaOptions

@@ -15,7 +15,7 @@ from halfcard.placing.demand import Demand
 from halfcard.placing.layouts import fits
 from halfcard.placing.pod_facts import PodFacts
 from halfcard.placing.room import Room
-from halfcard.quota.budget_messages import exceeded
+from halfcard.quota.budget_messages import exceeded, uncounted_models
 from halfcard.quota.budgets import Budget
 from halfcard.quota.ledger import Ledger, shortages, sum_of
 from halfcard.quota.pod_location import NodeKind, PodLocation, widest_location
@@ -44,6 +44,13 @@ class QuotaLimits:
         if not closed or (len(closed) < len(kind.models) and _fits(room(), narrowed(demand, closed))):
             return ""
         return next(iter(closed.values()))
+
+    def why_not_of_driver(self, kind: NodeKind) -> str:
+        """Returns why a node of a driver is closed: also by any limit of a model, since its cards cannot be counted."""
+        by_model = next((budget for budget, _ in self._counted if budget.models), None)
+        if by_model is not None:
+            return uncounted_models(by_model.title)
+        return next(iter(self.closed(kind).values()), "")
 
     def without(self, gone: Sequence[PodLocation]) -> QuotaLimits:
         """Returns the limits after pods of the same namespace have left these locations."""

@@ -42,6 +42,7 @@ class ClusterView:
     Attributes:
         configmap_keys: by namespace and name.
         quotas: ResourceQuota objects in the API server's form, by namespace.
+        driver_nodes: the nodes whose `nvidia.com/gpu` a driver of Dynamic Resource Allocation has.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -49,6 +50,7 @@ class ClusterView:
     configmap_keys: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     quotas: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     namespaces: frozenset[str] = frozenset()
+    driver_nodes: frozenset[str] = frozenset()
 
     @cached_property
     def largest_card_mib(self) -> int | None:

@@ -1,10 +1,11 @@
-"""Reads the cluster's state from an API server: its nodes.
+"""Reads the cluster's state from an API server: its nodes, and which of them have cards of a driver.
 
 Invariant: known state is never dropped; the view changes only when all pages of a list have arrived.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from threading import Lock
 from typing import Any, Final
@@ -12,10 +13,12 @@ from typing import Any, Final
 from halfcard.capacity import CapacityRules
 from halfcard.cards import Node
 from halfcard.cluster_view import NOTHING_KNOWN, ClusterView, ImplausibleNode, read_node, separate
+from halfcard.dra.driver_nodes import DriverNodes
 
 from .api.access import Access
 from .api.list_watch import Collection, Undecodable, WatchEvent
 from .api.reflector import Pages, Reflector
+from .driver_watches import DriverWatches
 
 NODES: Final = "/api/v1/nodes"
 
@@ -30,12 +33,15 @@ class NodeSource:
         self._lock = Lock()
         nodes = Collection(access, NODES, dict[str, Any])
         self._follower = Reflector(nodes, listed=self._replace, changed=self._apply, name="nodes")
+        self._drivers = DriverNodes()
+        self._driver_watches = DriverWatches(access, self._drivers)
 
     def view(self) -> ClusterView:
+        of_drivers = self._drivers.nodes()
         with self._lock:
-            if self._view is None:
+            if self._view is None or self._view.driver_nodes is not of_drivers:
                 nodes, odd = separate(self._nodes.values())
-                self._view = ClusterView(nodes=nodes, odd_nodes=odd)
+                self._view = ClusterView(nodes=nodes, odd_nodes=odd, driver_nodes=of_drivers)
             return self._view
 
     def ready(self) -> bool:
@@ -43,11 +49,18 @@ class NodeSource:
 
     def problems(self) -> tuple[str, ...]:
         odd = tuple(str(node) for node in self.view().odd_nodes)
-        return (self._follower.trouble, *odd) if self._follower.trouble else odd
+        own = (self._follower.trouble,) if self._follower.trouble else ()
+        return (*own, *self._driver_watches.problems(), *odd)
 
     async def watch(self) -> None:
-        """Follows the nodes until cancelled; raises bugs of the thread."""
-        await self._follower.run()
+        """Follows nodes and drivers until cancelled; raises bugs of the threads."""
+        jobs = [self._follower.run, *[each.run for each in self._driver_watches.informers]]
+        following = [asyncio.create_task(job()) for job in jobs]
+        try:
+            await asyncio.gather(*following)
+        finally:
+            for each in following:
+                each.cancel()
 
     def _replace(self, pages: Pages[dict[str, Any]]) -> None:
         read = {_name(item): self._read(item) for items in pages for item in items}

@@ -15,13 +15,16 @@ import msgspec
 from halfcard.capacity import CapacityRules
 from halfcard.cards import Node
 from halfcard.cluster_view import ImplausibleNode, read_node
+from halfcard.dra.driver_nodes import DriverNodes
 from halfcard.node_changes import answers, without_heartbeat
 from halfcard.placing.demand import Demand
+from halfcard.placing.driver_demand import may_go_to_driver
 from halfcard.placing.empty_rooms import could_take, empty_rooms
 from halfcard.placing.room import Room
 from kube.api.access import Access
 from kube.api.informer import Informer
 from kube.api.list_watch import Collection, Undecodable, WatchEvent, decoded
+from kube.driver_watches import DriverWatches
 from kube.node_source import NODES
 
 _MOST_GONE: Final = 1_000
@@ -45,6 +48,8 @@ class NodeLocations:
         self._answering: set[str] = set()
         self._rooms: frozenset[Room] | None = None
         self._could_take: dict[Demand, bool] = {}
+        self._drivers = DriverNodes()
+        self.driver_watches = DriverWatches(access, self._drivers)
         collection = Collection(access, NODES, dict[str, Any])
         self.informer = Informer(collection, listed=self._list, changed=self._change, name="nodes")
 
@@ -57,8 +62,10 @@ class NodeLocations:
 
     def could_take(self, demand: Demand) -> bool:
         """Returns whether an existing node could take such a pod without any other pod; also where no node has cards,
-        because they may be added on demand.
+        because they may be added on demand, and where a driver of Dynamic Resource Allocation may have the cards.
         """
+        if self._drivers and may_go_to_driver(demand):
+            return True
         if self._rooms is None or len(self._could_take) > _MOST_DEMANDS:
             self._rooms, self._could_take = empty_rooms(self._known.values()), {}
         if demand not in self._could_take:

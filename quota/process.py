@@ -180,7 +180,7 @@ class QuotaService:
         await self._leadership.run(self._controller.take_over)
 
     def _problems(self) -> tuple[str, ...]:
-        followed = [each.trouble for each in (*self._following(), self._usages.informer)]
+        followed = [each.trouble for each in (*self._following(), *self._others())]
         own = (
             self._leadership.trouble,
             self._controller.trouble,
@@ -198,12 +198,13 @@ class QuotaService:
     def _following(self) -> Sequence[Informer[Any]]:
         return self._nodes.informer, self._pods.informer, self._watch.informer
 
+    def _others(self) -> Sequence[Informer[Any]]:
+        """Returns what nothing waits for."""
+        return self._usages.informer, *self._nodes.driver_watches.informers
+
     async def run(self, lifecycle: Lifecycle) -> None:
-        follow: Sequence[Job] = (
-            *self._source.jobs(),
-            *follow_jobs((*self._following(), self._usages.informer)),
-            *self._native.jobs(),
-        )
+        informers = (*self._following(), *self._others())
+        follow: Sequence[Job] = (*self._source.jobs(), *follow_jobs(informers), *self._native.jobs())
         keep: Sequence[Job] = (
             ("update ledgers", self._controller.run),
             ("expire reservations", partial(self._controller.expire, time.monotonic, self._is_stored)),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from halfcard.claims import Need
 from halfcard.cluster_view import ClusterView
-from halfcard.placing.demand import needs_of
+from halfcard.placing.demand import Demand, needs_of
 from halfcard.pod.card_preferences import read_preferences
 from halfcard.pod.requests import read_pod
 from halfcard.pod.spec import Pod
@@ -99,4 +99,4 @@ class BudgetLedgers:
     def _by_node(self, budget: Budget, pod: Pod, needs: tuple[Need, ...]) -> list[Amounts]:
         if not budget.depends_on_location:
             return []
-        return [budget.counted_at(place) for place in self._nodes.of(needs, read_preferences(pod.annotations))]
+        return [budget.counted_at(place) for place in self._nodes.of(Demand(needs, read_preferences(pod.annotations)))]

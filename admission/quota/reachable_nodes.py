@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from halfcard.claims import Need
 from halfcard.cluster_view import NOTHING_KNOWN, ClusterView
-from halfcard.pod.card_preferences import CardPreferences
+from halfcard.placing.demand import Demand
+from halfcard.placing.driver_demand import may_go_to_driver
 from halfcard.quota.pod_location import NodeKind, PodLocation, kind_of, widest_location
 
 
@@ -15,17 +15,23 @@ class ReachableNodes:
         self._cluster = cluster
         self._of = NOTHING_KNOWN
         self._kinds: frozenset[NodeKind] = frozenset()
+        self._of_drivers: frozenset[NodeKind] = frozenset()
 
-    def of(self, needs: tuple[Need, ...], wanted: CardPreferences) -> Iterator[PodLocation]:
+    def of(self, demand: Demand) -> Iterator[PodLocation]:
         """Yields the pod on one card model in one pool, for each pair that exists; nothing where no node is known."""
-        for kind in self._known():
+        self._refresh()
+        for kind in self._kinds:
             for model in kind.models:
-                if wanted.allows_model(model):
-                    yield widest_location(NodeKind(kind.pool, (model,)), needs)
+                if demand.wanted.allows_model(model):
+                    yield widest_location(NodeKind(kind.pool, (model,)), demand.needs)
+        for kind in self._of_drivers if may_go_to_driver(demand) else ():
+            yield widest_location(kind, demand.needs)
 
-    def _known(self) -> frozenset[NodeKind]:
-        """Returns the kinds of all nodes, computed again only when a node has changed: there may be thousands."""
+    def _refresh(self) -> None:
+        """Computes the kinds of all nodes again only when a node has changed: there may be thousands."""
         now = self._cluster()
         if now is not self._of:
-            self._of, self._kinds = now, frozenset(kind_of(node) for node in now.nodes if node.cards)
-        return self._kinds
+            self._of = now
+            self._kinds = frozenset(kind_of(node) for node in now.nodes if node.cards)
+            without = [node for node in now.nodes if not node.cards and node.name in now.driver_nodes]
+            self._of_drivers = frozenset(map(kind_of, without))

@@ -11,7 +11,9 @@ from typing import Final
 from halfcard import names
 from halfcard.added_resources import AddedResources, says, written
 from halfcard.claims import MEMORY, WHOLE_CARD, Part
-from halfcard.pod.card_preferences import POLICIES
+from halfcard.placing.demand import Demand, needs_of
+from halfcard.placing.driver_demand import may_go_to_driver
+from halfcard.pod.card_preferences import POLICIES, read_preferences
 from halfcard.pod.requests import LIMITS, REQUESTS, RequestingContainer, ResourceRequest, shape_problems
 from halfcard.pod.spec import CONTAINERS
 from halfcard.problems import (
@@ -138,10 +140,17 @@ def _in_units(asked: RequestingContainer, card_mib: int) -> str:
 
 
 def a_node_has_the_cards(subject: Subject) -> Iterator[Problem]:
-    most = subject.context.cluster.most_cards
+    cluster = subject.context.cluster
+    most = cluster.most_cards
     if most is not None and (wanted := _cards_of_a_node(subject)) > most:
+        if cluster.driver_nodes and may_go_to_driver(_demand(subject)):
+            return  # the driver alone knows how many devices its nodes have
         fix = f"use at most {most} in a pod, or it waits for a larger node"
         yield TOO_MANY_CARDS.broken("spec.containers", f"{wanted} cards", fix)
+
+
+def _demand(subject: Subject) -> Demand:
+    return Demand(needs_of(subject.asked)[1], read_preferences(subject.pod.annotations))
 
 
 def _cards_of_a_node(subject: Subject) -> int:

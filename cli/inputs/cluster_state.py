@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from extender.driver_watches import COLLECTIONS as OF_DRIVERS
 from extender.packing.placement import PackingPolicy
 from extender.packing.policy_cache import PolicyCache
 from extender.packing.workload_stats import WorkloadStats
@@ -30,14 +29,14 @@ from kube.api.calls import ApiCalls
 from kube.api.impersonation import Impersonation
 from kube.api.kubeconfig import from_kubeconfigs, from_server
 from kube.api.list_watch import ApiError, Collection, Undecodable
+from kube.driver_watches import COLLECTIONS as OF_DRIVERS
 from kube.manifests.documents import Document, read_path, to_json
-from kube.manifests.gather import stored_pod
+from kube.manifests.gather import add_published, stored_pod
 from kube.node_source import NODES
 from settings.settings_file import load_settings
 
 _POD: Final = msgspec.json.Decoder(ReportedPod)
 _PODS: Final = "/api/v1/pods"
-_OF_DRIVERS: Final = {kind.__name__: msgspec.json.Decoder(kind) for kind in OF_DRIVERS.values()}
 _A_PAGE: Final = 500
 _DEFAULT_NAMESPACE: Final = "default"
 _KUBECONFIG: Final = "KUBECONFIG"
@@ -154,9 +153,8 @@ def _add_documents(cluster: ClusterState, documents: Iterable[Document]) -> None
             cluster.state.put_node(msgspec.json.decode(to_json(document.obj)))
         elif document.kind == "Pod":
             _add_document(cluster, document)
-        elif document.kind in _OF_DRIVERS:
-            with suppress(msgspec.MsgspecError):  # what such an object says of a node is then unknown
-                cluster.state.driver_nodes.put(_OF_DRIVERS[document.kind].decode(to_json(document.obj)))
+        else:
+            add_published(cluster.state.driver_nodes, document)
 
 
 def _add_document(cluster: ClusterState, document: Document) -> None:

@@ -15,7 +15,6 @@ import yaml
 
 from admission.policy_settings import policy_of
 from certs.store import StoreError
-from extender.driver_watches import COLLECTIONS as OF_DRIVERS
 from extender.state import State
 from halfcard import names
 from halfcard.cluster_view import NOTHING_KNOWN
@@ -23,6 +22,7 @@ from halfcard.pod.reported_pod import ReportedPod
 from halfcard.quota.budgets import LEDGER_PREFIXES
 from kube.api.access import Access
 from kube.api.calls import NoAnswerError
+from kube.driver_watches import COLLECTIONS as OF_DRIVERS
 from kube.ledger.ledger_store import LedgerError, LedgerStore
 from kube.node_source import NODES
 from settings.installation import Settings, SettingsError, read_settings

@@ -20,6 +20,7 @@ from halfcard import names
 from halfcard.api_paths import path_of_pod
 from halfcard.dialects import Dialects
 from halfcard.placing.demand import Demand
+from halfcard.placing.driver_demand import may_go_to_driver
 from halfcard.placing.layouts import Layout, best, fits
 from halfcard.placing.pod_facts import PodFacts, read_facts
 from halfcard.placing.reasons import text, why_not
@@ -31,7 +32,6 @@ from halfcard.quota.pod_location import kind_of, location_of, widest_location
 from kube.api.calls import Answer, NoAnswerError, NotSentError
 from kube.ledger.joint_reservation import Reservation
 
-from ..left_to_drivers import may_go_to_driver
 from ..packing.placement import PackingPolicy
 from ..quota_limits import QuotaLimits, narrowed
 from ..state import State
@@ -217,10 +217,10 @@ class Binder:
 
     def _is_left_to_driver(self, facts: PodFacts, node: str) -> bool:
         """Returns whether kube-scheduler has reserved the pod's cards by Dynamic Resource Allocation."""
-        return bool(self.state.driver(node)) and may_go_to_driver(facts)
+        return bool(self.state.driver(node)) and may_go_to_driver(facts.demand)
 
     def _check_limits(self, facts: PodFacts, node: str) -> None:
-        if why := self._limits(facts).why_not(self.state.kind(node), facts.demand, lambda: None):
+        if why := self._limits(facts).why_not_of_driver(self.state.kind(node)):
             raise NotBound(f"node {node}: {why}; the scheduler will choose again")
 
     def _limits(self, facts: PodFacts) -> QuotaLimits:

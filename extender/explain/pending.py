@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from halfcard import names
@@ -21,6 +20,7 @@ from halfcard.placing.reasons import Reason, text, why_not, why_not_card
 from halfcard.placing.records import name_of
 from halfcard.placing.room import Room
 
+from ..closed_nodes import why_closed
 from ..left_to_drivers import explanation
 from ..packing.placement import PackingPolicy, rank_of, scores
 from ..preemption import fewest_victims, of_lower_priority
@@ -122,7 +122,7 @@ def _closed(state: State, rooms: Mapping[str, Room], demand: Demand, limits: Quo
     """Returns the reason of each node that quotas close; evictions do not help there."""
     if limits is UNLIMITED:
         return {}
-    verdicts = {name: limits.why_not(state.kind(name), demand, partial(state.room, name)) for name in rooms}
+    verdicts = {name: why_closed(limits, state, name, demand) for name in rooms}
     return {name: why for name, why in verdicts.items() if why}
 
 

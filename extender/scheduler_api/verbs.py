@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import msgspec
 
 from halfcard.cards import Node
 from halfcard.cluster_view import read_node
+from halfcard.placing.driver_demand import may_go_to_driver
 from halfcard.placing.pod_facts import PodFacts, read_facts
 from halfcard.placing.room import empty_room
 from halfcard.pod.stored_pod import StoredPod
 from halfcard.quota.pod_location import recorded_location
 
-from ..left_to_drivers import NOT_FOR_DRIVERS, may_go_to_driver
+from ..closed_nodes import why_closed
+from ..left_to_drivers import NOT_FOR_DRIVERS
 from ..preemption import Victims, extend_victims
 from ..quota_limits import UNLIMITED, LimitsOf, QuotaLimits, narrowed, unlimited
 from ..state import State
@@ -85,7 +86,7 @@ def _apply_limits(
     """Returns the nodes that no budget closes, and adds the others to `refused`."""
     by_reason: dict[str, list[str]] = {FITS: []}
     for name in names:
-        why = limits.why_not(state.kind(name), facts.demand, partial(state.room, name))
+        why = why_closed(limits, state, name, facts.demand)
         by_reason.setdefault(why, []).append(name)
     allowed = by_reason.pop(FITS)
     _add_reasons(refused, by_reason)
@@ -112,7 +113,7 @@ def _leave_to_drivers(state: State, facts: PodFacts, unknown: str, refused: dict
     without_cards = refused.pop(unknown)
     theirs = [name for name in without_cards if state.driver(name)]
     others = [name for name in without_cards if not state.driver(name)]
-    reason = FITS if may_go_to_driver(facts) else NOT_FOR_DRIVERS
+    reason = FITS if may_go_to_driver(facts.demand) else NOT_FOR_DRIVERS
     _add_reasons(refused, {unknown: others, reason: theirs})
 
 
@@ -158,7 +159,7 @@ def _extended(state: State, limits: QuotaLimits, facts: PodFacts, name: str, pro
     node = state.nodes().get(name)
     if node is None:
         return None
-    if state.driver(name) and may_go_to_driver(facts):
+    if state.driver(name) and may_go_to_driver(facts.demand):
         return proposed
     pods = state.pods_on(name)
     own = [each.bound() for each in pods if each.uid in proposed and each.namespace == facts.namespace]

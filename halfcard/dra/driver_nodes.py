@@ -68,10 +68,18 @@ class DriverNodes:
     def __init__(self) -> None:
         self._seen: dict[tuple[type[Published], str], Published] = {}
         self._drivers: dict[str, str] | None = None
+        self._nodes: frozenset[str] = frozenset()
 
     def driver(self, node: str) -> str:
         """Returns the driver that has `nvidia.com/gpu` on the node; empty for none."""
         return self._by_node().get(node, "")
+
+    def nodes(self) -> frozenset[str]:
+        """Returns the nodes with such a driver; the same object as before while they are the same."""
+        found = self._by_node()
+        if found.keys() != self._nodes:
+            self._nodes = frozenset(found)
+        return self._nodes
 
     def __bool__(self) -> bool:
         """Returns whether any node has such a driver."""

@@ -70,6 +70,11 @@ def uncounted_devices(title: str, field: str) -> str:
     )
 
 
+def uncounted_models(title: str) -> str:
+    """Explains why a budget with limits by model keeps a pod off the nodes of a driver."""
+    return f"quota {title} has limits by card model, and the models of this node's cards are known to its driver alone"
+
+
 _KNOWN: Final[Mapping[str, str]] = {CORES: "cores, not slices", MEMORY: "an amount of memory"}
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, Final
+
+import msgspec
 
 from halfcard.capacity import CapacityRules
 from halfcard.cluster_view import ClusterView, read_node, separate
+from halfcard.dra.driver_nodes import DeviceClass, DriverNodes, Published, ResourceSlice
 
 from .documents import Document
 
 _DEFAULT_NAMESPACE: Final = "default"
-_CLUSTER_WIDE: Final = frozenset({"Node", "Namespace"})
+_OF_DRIVERS: Final[Mapping[str, type[Published]]] = {"DeviceClass": DeviceClass, "ResourceSlice": ResourceSlice}
+_CLUSTER_WIDE: Final = frozenset({"Node", "Namespace", *_OF_DRIVERS})
 _KNOWN: Final = _CLUSTER_WIDE | {"ConfigMap", "ResourceQuota"}
 
 _Key = tuple[str, str]
@@ -33,7 +38,22 @@ def gather(documents: Iterable[Document], rules: CapacityRules) -> ClusterView:
         configmap_keys={key: _keys(document.obj) for key, document in found["ConfigMap"].items()},
         quotas=_by_namespace(found["ResourceQuota"]),
         namespaces=frozenset(name for _, name in found["Namespace"]),
+        driver_nodes=_driver_nodes(document for kind in _OF_DRIVERS for document in found[kind].values()),
     )
+
+
+def _driver_nodes(documents: Iterable[Document]) -> frozenset[str]:
+    published = DriverNodes()
+    for document in documents:
+        add_published(published, document)
+    return published.nodes()
+
+
+def add_published(nodes: DriverNodes, document: Document) -> None:
+    """Adds a DeviceClass or a ResourceSlice; what one that cannot be read says of a node is unknown."""
+    if document.kind in _OF_DRIVERS:
+        with suppress(msgspec.ValidationError):
+            nodes.put(msgspec.convert(document.obj, _OF_DRIVERS[document.kind]))
 
 
 def by_name(documents: Iterable[Document], kinds: frozenset[str]) -> Mapping[str, Mapping[_Key, Document]]:

@@ -13,9 +13,12 @@ from extender.bind.binder import NotBound
 from extender.bind.quota_reservations import QuotaReservations
 from extender.explain.explanation import explain
 from extender.explain.inspection import inspect
+from extender.explain.pending import explain_pending
 from extender.left_to_drivers import NOT_FOR_DRIVERS
 from extender.packing.policies.binpack import Binpack
+from extender.quota_limits import BudgetUsage, QuotaLimits
 from extender.scheduler_api import verbs, wire
+from extender.scheduler_api.answer_cache import AnswerCache
 from extender.state import State
 from halfcard import names
 from halfcard.dra.driver_nodes import DeviceClass, ResourceSlice
@@ -32,6 +35,7 @@ from .bind.test_binder import Replica, manifest
 from .pod_server import PodServer, serving_pods
 from .populated import node, state_of, stored
 from .scheduler import Extender
+from .test_state import plain_policy
 
 DRIVER: Final = "gpu.nvidia.com"
 WHOLE: Final = pod("asking").asks(gpu=2)
@@ -165,6 +169,23 @@ def explained(asking: PodBuilder) -> str:
 def test_explain_says_who_decides_about_whole_cards_and_why_shares_go_elsewhere() -> None:
     assert explained(WHOLE) == f"kube-scheduler allocates its cards by Dynamic Resource Allocation (driver {DRIVER})"
     assert explained(pod("asking").asks(core=30, memory=8)) == NOT_FOR_DRIVERS
+
+
+def test_a_quota_by_model_closes_nodes_of_a_driver_to_filter_and_explain() -> None:
+    quota = read_budget(
+        {"metadata": {"name": "gpu", "namespace": "ns", "uid": "q"}, "spec": {"byModel": {"H100": {"cards": 1}}}}
+    )
+    assert isinstance(quota, Budget)
+    state = with_driver(state_of([node("n1", 2)]))
+    facts = read_facts(stored(WHOLE), state.dialects)
+    limits = QuotaLimits(facts.demand.needs, [BudgetUsage(quota, Ledger(quota.hard, is_ready=True))])
+    answers = AnswerCache(state, lambda _name: plain_policy())
+    call = wire.NodesCall(stored(WHOLE), ["dra1", "n1"], None)
+    answer = msgspec.json.decode(verbs.filter_nodes(state, answers, call, limits_of=lambda _: limits))
+    found = explain_pending(state, facts, Binpack(), limits).nodes
+    assert answer["NodeNames"] == ["n1"]
+    assert answer["FailedAndUnresolvableNodes"] == {each.name: each.reason for each in found if not each.fits}
+    assert "has limits by card model" in answer["FailedAndUnresolvableNodes"]["dra1"]
 
 
 def test_inspect_names_the_driver_of_a_node_and_its_pods() -> None:

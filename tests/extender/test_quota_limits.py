@@ -49,6 +49,16 @@ def test_a_node_is_refused_with_amounts_where_the_limit_of_its_model_is_reached(
     assert why_not(limits(FEW, {"cards of model A100": 1}), Node("a", (A100,))) == ""
 
 
+def test_a_limit_by_model_closes_nodes_of_drivers_whose_cards_nobody_counts() -> None:
+    driver = kind_of(Node("dra1", pool="lab"))
+    assert limits(FEW, {}).why_not_of_driver(driver) == (
+        "quota team/gpu has limits by card model, and the models of this node's cards are known to its driver alone"
+    )
+    by_pool = {"byPool": {"lab": {"cards": 1}}}
+    assert limits(by_pool, {}).why_not_of_driver(driver) == ""
+    assert "cards of pool lab=1" in limits(by_pool, {"cards of pool lab": 1}).why_not_of_driver(driver)
+
+
 def test_a_pool_at_its_limit_is_refused_whatever_the_model() -> None:
     found = limits({"byPool": {"lab": {"cores": 150}}}, {"cores of pool lab": 100})
     assert "cores of pool lab=100" in why_not(found, Node("t", (T4,), pool="lab"))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from kube.driver_watches import COLLECTIONS
+from tests.builders import device_class
+
 from .listening import listening
 
 Object = dict[str, Any]
+CLASSES, SLICES = COLLECTIONS
 PAGE = 3
 """Smaller than the requested limit, as a server may choose."""
 
@@ -100,9 +104,16 @@ class NodeServer:
             yield from fresh
 
 
+def driver_servers() -> dict[str, NodeServer]:
+    """The collections that a driver of Dynamic Resource Allocation fills; a class gives it `nvidia.com/gpu`."""
+    found = {CLASSES: NodeServer(), SLICES: NodeServer()}
+    found[CLASSES].put(device_class())
+    return found
+
+
 @contextmanager
-def serving(only: str = "") -> Iterator[NodeServer]:
-    """`only` is the path of the collection with these objects; all others are empty."""
+def serving(only: str = "", also: Mapping[str, NodeServer] = {}) -> Iterator[NodeServer]:
+    """`only` is the path of the collection with these objects; `also` are other ones, and all others are empty."""
     everything, nothing = NodeServer(), NodeServer()
 
     class Handler(BaseHTTPRequestHandler):
@@ -110,7 +121,7 @@ def serving(only: str = "") -> Iterator[NodeServer]:
 
         def do_GET(self) -> None:
             path = urlsplit(self.path)
-            state = everything if path.path == (only or path.path) else nothing
+            state = also.get(path.path) or (everything if path.path == (only or path.path) else nothing)
             generation = state.generation
             query = {key: values[0] for key, values in parse_qs(path.query).items()}
             state.calls.append(query)

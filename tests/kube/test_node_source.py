@@ -10,10 +10,11 @@ import pytest
 
 import kube.api.reflector
 from kube.api.access import Access
-from kube.node_source import NodeSource
+from kube.node_source import NODES, NodeSource
+from tests.builders import resource_slice
 from tests.waiting import until
 
-from .node_server import NodeServer, node, serving
+from .node_server import SLICES, NodeServer, driver_servers, node, serving
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +38,7 @@ async def watching(server: NodeServer) -> AsyncIterator[NodeSource]:
 @asynccontextmanager
 async def source_of(*names: str) -> AsyncIterator[tuple[NodeServer, NodeSource]]:
     """A server that begins with these nodes, and a source that watches it."""
-    with serving() as server:
+    with serving(NODES) as server:
         for name in names:
             server.put(node(name, 4))
         async with watching(server) as source:
@@ -123,7 +124,7 @@ async def test_it_is_not_ready_before_the_first_list_and_reports_why() -> None:
         server.refusal = None
         await until(source.ready)
 
-    with serving() as server:
+    with serving(NODES) as server:
         server.refusal = (500, "no leader")
         async with watching(server) as source:
             assert not source.ready()
@@ -160,7 +161,7 @@ async def test_cancelling_ends_the_thread_at_once() -> None:
     def alive() -> bool:
         return any(thread.name == "nodes" for thread in threading.enumerate())
 
-    with serving() as server:
+    with serving(NODES) as server:
         async with watching(server) as source:
             await until(source.ready)
             assert alive()
@@ -168,7 +169,7 @@ async def test_cancelling_ends_the_thread_at_once() -> None:
 
 
 async def test_an_unreachable_server_is_a_problem_until_it_answers() -> None:
-    with serving() as gone:
+    with serving(NODES) as gone:
         port = gone.port
     source = NodeSource(Access("127.0.0.1", port))
     watch = asyncio.create_task(source.watch())
@@ -178,3 +179,20 @@ async def test_an_unreachable_server_is_a_problem_until_it_answers() -> None:
     watch.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await watch
+
+
+async def test_nodes_whose_cards_a_driver_has_are_named() -> None:
+    drivers = driver_servers()
+    with serving(NODES, drivers) as server:
+        server.put(node("a", 4))
+        async with watching(server) as source:
+            await until(lambda: names(source) == ["a"])
+            assert source.view().driver_nodes == frozenset()
+            drivers[SLICES].put(resource_slice("dra1"))
+            await until(lambda: source.view().driver_nodes == {"dra1"})
+            view = source.view()
+            drivers[SLICES].put(resource_slice("dra1", name="another"))
+            drivers[SLICES].delete("dra1-gpu.nvidia.com")
+            drivers[SLICES].delete("another")
+            await until(lambda: source.view().driver_nodes == frozenset())
+            assert view.driver_nodes == {"dra1"} and names(source) == ["a"]

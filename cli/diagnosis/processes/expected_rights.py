@@ -87,6 +87,7 @@ SLICES: Final = RoleGrant(_N, "", "configmaps", _FOLLOW, _OURS, "time-slicing-co
 """What the setting `time_slicing` needs, if its ConfigMap has this name."""
 
 ALWAYS: Final = (
+    *(RoleGrant(each, "resource.k8s.io", "deviceclasses resourceslices", _FOLLOW) for each in (_A, _E, _Q)),
     RoleGrant(_A, "", "nodes namespaces resourcequotas", _FOLLOW),
     RoleGrant(_A, names.OWN_DOMAIN, _QUOTAS, _FOLLOW),
     RoleGrant(_A, "", "events", "create patch"),
@@ -94,7 +95,6 @@ ALWAYS: Final = (
     RoleGrant(_A, "batch", "jobs", "get"),
     RoleGrant(_A, "", "configmaps", "get list watch update", _OURS),
     RoleGrant(_E, "", "nodes", "get list watch"),
-    RoleGrant(_E, "resource.k8s.io", "deviceclasses resourceslices", _FOLLOW),
     RoleGrant(_E, "", "pods", "get list watch patch"),
     RoleGrant(_E, "", "pods/binding", "create"),
     RoleGrant(_E, "", "events", "create patch"),

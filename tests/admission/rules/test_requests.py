@@ -299,6 +299,7 @@ def test_a_repaired_pod_breaks_no_rule() -> None:
 
 EIGHT: Final = tuple(Card(index, "A100", 40960) for index in range(8))
 NODES: Final = ClusterView(nodes=(Node("large", EIGHT), Node("small", EIGHT[:2]), Node("none")))
+MIXED: Final = replace(NODES, driver_nodes=frozenset({"none"}))
 SLICED: Final = ClusterView(nodes=(Node("n", tuple(replace(each, replicas=2) for each in EIGHT), names.NVIDIA_GPU),))
 CARDS: Final[dict[str, tuple[Json, ClusterView, list[str]]]] = {
     "all of the largest node": (pod_of(of({names.NVIDIA_GPU: "8"})), NODES, []),
@@ -309,6 +310,13 @@ CARDS: Final[dict[str, tuple[Json, ClusterView, list[str]]]] = {
     "shares of one card": (pod_of(*(of({CORE: "30", MEMORY: "1"}) for _ in range(9))), NODES, []),
     "time slices": (pod_of(of({names.NVIDIA_GPU_SHARED: "16"})), NODES, []),
     "time slices that are offered as cards": (pod_of(of({names.NVIDIA_GPU: "16"})), SLICED, []),
+    "whole cards that a driver may have": (pod_of(of({names.NVIDIA_GPU: "16"})), MIXED, []),
+    "cards of gpu-manager, which a driver has not": (pod_of(of({CORE: "900"})), MIXED, ["HC048"]),
+    "a model, which only Halfcard knows": (
+        pod_of(of({names.NVIDIA_GPU: "16"}), annotations={names.ASK_MODEL: "T4"}),
+        MIXED,
+        ["HC048"],
+    ),
     "no node known": (pod_of(of({names.NVIDIA_GPU: "16"})), ClusterView(nodes=(Node("none"),)), []),
 }
 

@@ -41,6 +41,20 @@ binaryData: {blob: AA==}
 kind: Pod
 metadata: {name: a}
 ---
+kind: DeviceClass
+metadata: {name: gpu.nvidia.com}
+spec:
+  extendedResourceName: nvidia.com/gpu
+  selectors: [{cel: {expression: device.driver == "gpu.nvidia.com"}}]
+---
+kind: ResourceSlice
+metadata: {name: dra1-gpu.nvidia.com}
+spec: {driver: gpu.nvidia.com, nodeName: dra1}
+---
+kind: ResourceSlice
+metadata: {name: odd}
+spec: {driver: [1]}
+---
 kind: Unheard
 """
 
@@ -74,6 +88,7 @@ def test_a_folder_fills_every_field_of_the_view(tmp_path: Path) -> None:
     assert source.problems() == ()
     assert view.nodes == (Node("n1", tuple(Card(index, "", 15104) for index in range(4))),)
     assert view.largest_card_mib == 15104
+    assert view.driver_nodes == {"dra1"}
     assert view.namespaces == {"team-a"}
     assert view.configmap_keys == {("team-a", "env"): {"LD_PRELOAD", "blob"}}
     assert {ns: [quota["metadata"]["name"] for quota in found] for ns, found in view.quotas.items()} == {

@@ -8,11 +8,13 @@ from halfcard.capacity import CapacityRules
 from halfcard.placing.demand import Demand
 from halfcard.quota.budgets import deleted_budget
 from kube.api.access import Access
+from kube.node_source import NODES
 from quota.charged_pods import ChargedPod
 from quota.gates.impossible_pods import NO_NODE, ImpossiblePods
 from quota.node_locations import NodeLocations
+from tests.builders import resource_slice
 from tests.halfcard.placing.examples import demand
-from tests.kube.node_server import Object, serving
+from tests.kube.node_server import SLICES, Object, driver_servers, serving
 from tests.waiting import until
 
 BUDGET = deleted_budget("gpuquota.team.gpu")._replace(hard={"cores": 100}, label="user")
@@ -52,3 +54,19 @@ async def test_a_pod_could_be_taken_as_soon_as_a_large_node_exists_and_no_longer
         await until(lambda: not nodes.could_take(large))
         following.cancel()
         await asyncio.wait([following])
+
+
+async def test_whole_cards_could_be_taken_where_a_driver_may_have_them() -> None:
+    drivers = driver_servers()
+    with serving(NODES, drivers) as server:
+        server.put(node("small", 8))
+        nodes = NodeLocations(Access("127.0.0.1", server.port), CapacityRules(), lambda: None)
+        jobs = [nodes.informer.run, *[each.run for each in nodes.driver_watches.informers]]
+        following = [asyncio.create_task(job()) for job in jobs]
+        await until(lambda: not nodes.could_take(demand(gpu=16)))
+        drivers[SLICES].put(resource_slice("dra1"))
+        await until(lambda: nodes.could_take(demand(gpu=16)))
+        assert not nodes.could_take(demand(core=1600))
+        for each in following:
+            each.cancel()
+        await asyncio.wait(following)

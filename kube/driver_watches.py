@@ -1,6 +1,6 @@
-"""Watches DeviceClasses and ResourceSlices, where the API server has them and the extender may read them.
+"""Watches DeviceClasses and ResourceSlices, where the API server has them and the process may read them.
 
-Nothing waits for them: until they are known, pods are refused on the nodes of a driver, and tried again.
+Nothing waits for them: until they are known, the nodes of a driver are nodes without cards.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from halfcard.dra.driver_nodes import DeviceClass, DriverNodes, Published, ResourceSlice
-from kube.api.access import Access
-from kube.api.informer import Informer
-from kube.api.list_watch import Collection, Undecodable, WatchEvent, decoded
+
+from .api.access import Access
+from .api.informer import Informer
+from .api.list_watch import Collection, Undecodable, WatchEvent, decoded
 
 COLLECTIONS: Final[Mapping[str, type[Published]]] = {
     "/apis/resource.k8s.io/v1/deviceclasses": DeviceClass,
