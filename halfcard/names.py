@@ -181,6 +181,7 @@ TOP: Final = "halfcard-top"  # the account and the ClusterRole of `halfcard top`
 USAGE_ROLE: Final = "halfcard-usage"  # the ClusterRole that reads the usage of a node
 QUOTA_SERVICE: Final = "halfcard-quota"  # its account and its Lease
 QUOTA_SERVICE_ACCOUNT: Final = "system:serviceaccount:halfcard-system:halfcard-quota"
+QUOTA_TURNS: Final = "halfcard-quota-turns"  # the ConfigMap with the turns of rollouts in queues
 QUOTA_GATE: Final = "halfcard.dev/quota"  # a scheduling gate: the pod waits until its quotas have room
 SETTINGS_MAP: Final = "halfcard-settings"  # the ConfigMap that all processes mount
 SETTINGS_ENTRY: Final = "settings.yaml"  # its entry

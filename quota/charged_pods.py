@@ -107,7 +107,7 @@ class ChargedPods:
         self._by_namespace: dict[str, dict[str, ChargedPod]] = {}
         self._waiting: dict[str, ChargedPod] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
-        self._turns = WorkloadTurns(time.monotonic)
+        self.workload_turns = WorkloadTurns(time.time)
         self.informer = Informer(pod_collection(access), listed=self._list, changed=self._change, name="pods")
 
     def counted_pod(self, uid: str, budget: Budget, concerned: Callable[[str], bool]) -> CountedPod | None:
@@ -134,7 +134,7 @@ class ChargedPods:
         for uid, pod in self._waiting.items():
             if pod.workload is not None:
                 members.setdefault(pod.workload, {})[uid] = pod.member
-        found = [self._turns.of(workload, waiting) for workload, waiting in members.items()]
+        found = [self.workload_turns.of(workload, waiting) for workload, waiting in members.items()]
         return {uid: turn for each in found for uid, turn in each.items()}
 
     def _cost_at(self, budget: Budget, pod: ChargedPod) -> Amounts | None:
@@ -154,7 +154,7 @@ class ChargedPods:
         """Charges pods that hang on dead nodes no longer, and again once their node answers."""
         while True:
             self.review(time.time())
-            self._turns.forget_old()
+            self.workload_turns.forget_old()
             await asyncio.sleep(_REVIEW_S)
 
     def review(self, now_s: float) -> None:
@@ -175,7 +175,7 @@ class ChargedPods:
         for pod in pods:
             if isinstance(pod, StoredPod):
                 self._put(pod)
-        self._turns.keep(self._pods.keys() - self._waiting.keys())
+        self.workload_turns.keep(self._pods.keys() - self._waiting.keys())
         after = self._by_namespace
         self._changed({each: {*before.get(each, ()), *after.get(each, ())} for each in before.keys() | after.keys()})
 
@@ -190,7 +190,7 @@ class ChargedPods:
             else:
                 self._put(pod)
             if pod.meta.uid not in self._pods:
-                self._turns.drop(pod.meta.uid, is_deleted=is_deleted)
+                self.workload_turns.drop(pod.meta.uid, is_deleted=is_deleted)
             if before != (self._pods.get(pod.meta.uid), self.has_ended(pod.meta.uid)):
                 touched.setdefault(pod.meta.namespace or "", set()).add(pod.meta.uid)
         if touched:
@@ -209,7 +209,7 @@ class ChargedPods:
             if found.gates:
                 self._waiting[pod.meta.uid] = found
             elif found.workload is not None:
-                self._turns.put(pod.meta.uid, found.workload, found.member)
+                self.workload_turns.put(pod.meta.uid, found.workload, found.member)
 
     def _end(self, uid: str) -> None:
         self._ended[uid] = None

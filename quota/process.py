@@ -51,6 +51,7 @@ from .reporting.status_writer import StatusWriter
 from .reporting.tke_map_reports import TkeMapReports
 from .reporting.usage_objects import UsageObjects
 from .reporting.usage_writer import UsageWriter
+from .turns_store import TurnsStore
 
 STATUS: Final = "status"
 _POD: Final = msgspec.json.Decoder(StoredPod)
@@ -94,6 +95,7 @@ class QuotaService:
         self._waiting_reports = WaitingReports(events, may_decide, time.monotonic)
         self._gate_admission = self._new_gate_admission()
         self._usages = UsageObjects(access)
+        self._turns = TurnsStore(self._calls, self._pods.workload_turns, self._may_gate, may_decide, namespace)
         self._exemptions = ExemptionReports(self._controller, events, may_decide)
         self._reports: Mapping[str, ReportJob] = {
             "write statuses": StatusWriter(self._calls, self._controller, self._gate_admission.waits, may_decide),
@@ -110,6 +112,7 @@ class QuotaService:
             "end exemptions": self._exemptions,
             "report repairs": self._repairs,
             "report what pods wait for": self._waiting_reports,
+            "store turns": self._turns,
         }
         self._native = NativeQuotaChecks(
             access,
@@ -177,7 +180,14 @@ class QuotaService:
         await self._pods.informer.wait_until_ready()
         await self._watch.informer.wait_until_ready()
         gc.freeze()
-        await self._leadership.run(self._controller.take_over)
+        await self._leadership.run(self._take_over)
+
+    async def _take_over(self) -> None:
+        await self._turns.restore()
+        await self._controller.take_over()
+
+    def _may_gate(self, namespace: str) -> bool:
+        return any(budget.gates for budget in self._source.of(namespace))
 
     def _problems(self) -> tuple[str, ...]:
         followed = [each.trouble for each in (*self._following(), *self._others())]

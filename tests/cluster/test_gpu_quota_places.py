@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import pytest
@@ -324,3 +325,38 @@ def test_a_rollout_does_not_wait_behind_its_own_earlier_revision(scene: Scene, t
     scene.quotas.cluster.wait_until(lambda: scene.quotas.status(team).get("waiting") == 1, what="web to wait")
     assert scene.quotas.webhook.kubectl(team, "apply", "-f-", item=deployment(100)).code == 0
     wait_until_rolled_out(scene, team, 100)
+
+
+def stateful_set(revision: int) -> Object:
+    """Returns a StatefulSet of three whole cards, whose pods are replaced when they are deleted."""
+    item = workload("StatefulSet", "web", complete(pod("p").asks(core=100).annotated({"revision": f"{revision}"})))
+    item["spec"] |= {"replicas": 3, "podManagementPolicy": "Parallel", "updateStrategy": {"type": "OnDelete"}}
+    return item
+
+
+def wait_until_bound(scene: Scene, team: str, revision: int, *names_of_pods: str) -> None:
+    def bound() -> set[str]:
+        pods = [each["metadata"] for each in scene.pods(team) if node_of(each)]
+        return {each["name"] for each in pods if each.get("annotations", {}).get("revision") == f"{revision}"}
+
+    scene.quotas.cluster.wait_until(lambda: bound() >= {*names_of_pods}, what=f"{names_of_pods}", seconds=90)
+
+
+def test_a_rollout_keeps_its_turns_while_the_quota_service_is_killed(scene: Scene, team: str) -> None:
+    scene.quotas.allow(team, hard={"cards": 3}, onExceeded="Gate")
+    kubectl = partial(scene.quotas.webhook.kubectl, team)
+    kubectl("apply", "-f-", item=stateful_set(1))
+    wait_until_bound(scene, team, 1, "web-0", "web-1", "web-2")
+    scene.create(team, "large", core=300).must()
+    scene.quotas.cluster.wait_until(lambda: scene.quotas.status(team).get("waiting") == 1, what="large to wait")
+    kubectl("apply", "-f-", item=stateful_set(2))
+    kubectl("delete", "pod", "web-0", "--force")
+    wait_until_bound(scene, team, 2, "web-0")
+    for each in (*scene.quotas.replicas,):
+        each.program.kill()
+        scene.quotas.replicas.remove(each)
+    kubectl("delete", "pod", "web-1", "--force")
+    scene.quotas.add_replica()
+    wait_until_bound(scene, team, 2, "web-1")
+    kubectl("delete", "pod", "web-2", "--force")
+    wait_until_bound(scene, team, 2, "web-2")

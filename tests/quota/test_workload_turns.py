@@ -63,6 +63,41 @@ def test_a_pod_that_is_not_replaced_leaves_no_turn(ending: str) -> None:
     assert known.of(WEB, {"new": member("v2", "20")})["new"] == Turn("20")
 
 
+def test_a_restored_rollout_goes_on_where_it_was() -> None:
+    """The turn that `new-a` took, `b` that was deleted before, and `c` that was deleted meanwhile."""
+    known, again = WorkloadTurns(Clock()), WorkloadTurns(Clock())
+    for name in "abc":
+        known.put(name, WEB, member("v1", "10"))
+    known.drop("a", is_deleted=True)
+    known.put("new-a", WEB, member("v2", "20"))
+    known.drop("b", is_deleted=True)
+    again.put("new-a", WEB, member("v2", "20"))
+    assert again.of(WEB, {"new": member("v2", "30")})["new"] == Turn("30")
+    again.restore(known.kept(lambda _namespace: True))
+    for name in ("new-b", "new-c"):
+        assert again.of(WEB, {"new": member("v2", "30")})["new"] == Turn("10", Place.INHERITED)
+        again.put(name, WEB, member("v2", "30"))
+    assert again.of(WEB, {"more": member("v2", "40")})["more"] == Turn("40")
+
+
+def test_pods_that_came_before_the_turns_were_restored_take_those_that_left() -> None:
+    known, again = WorkloadTurns(Clock()), WorkloadTurns(Clock())
+    known.put("a", WEB, member("v1", "10"))
+    known.drop("a", is_deleted=True)
+    again.put("new-a", WEB, member("v2", "20"))
+    again.restore(known.kept(lambda _namespace: True))
+    assert again.of(WEB, {"more": member("v2", "30")})["more"] == Turn("30")
+
+
+def test_only_namespaces_of_interest_are_kept() -> None:
+    known, other = WorkloadTurns(Clock()), Workload("other", "Deployment", "web")
+    for uid, workload in {"a": WEB, "b": WEB, "c": other}.items():
+        known.put(uid, workload, member("v1", "10"))
+    known.drop("b", is_deleted=True)
+    kept = known.kept(lambda namespace: namespace == "team")
+    assert ([*kept.held], [each.workload for each in kept.left]) == (["a"], [WEB])
+
+
 def owned(kind: str, name: str, **labels: str) -> dict[str, Any]:
     owner = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "u", "controller": True}
     return {"ownerReferences": [owner], "labels": labels}
