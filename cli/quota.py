@@ -190,6 +190,8 @@ def _print_quota(screen: Screen, answer: QuotaAnswer) -> None:
         screen.line(f"  {each['pod']} holds {_amounts(each)}")
     for remark in _remarks(answer.status):
         screen.wrapped(remark, indent="  ", hanging="  ", colour=Colour.YELLOW)
+    for place, row in enumerate(answer.status.get("queue") or (), 1):
+        screen.wrapped(_waiting(place, row), indent="  ", hanging="     ")
     screen.line()
 
 
@@ -202,6 +204,14 @@ def _row(answer: QuotaAnswer, key: str) -> tuple[str, ...]:
 
 def _amounts(written: Mapping[str, str]) -> str:
     return " ".join(f"{key}={written[key]}" for key in COUNTED if key in written)
+
+
+def _waiting(place: int, row: Mapping[str, str]) -> str:
+    """Says who waits at this place of the queue, and for what."""
+    parts = [f"is behind {row['behind']}"] if "behind" in row else []
+    parts += [f"lacks {row['lacks']}"] if "lacks" in row else []
+    parts += [row["why"]] if "why" in row else []
+    return f"{place}. {row['pod']}: {', and '.join(parts)}"
 
 
 def _remarks(status: Object) -> Iterable[str]:

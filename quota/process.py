@@ -98,7 +98,13 @@ class QuotaService:
         self._turns = TurnsStore(self._calls, self._pods.workload_turns, self._may_gate, may_decide, namespace)
         self._exemptions = ExemptionReports(self._controller, events, may_decide)
         self._reports: Mapping[str, ReportJob] = {
-            "write statuses": StatusWriter(self._calls, self._controller, self._gate_admission.waits, may_decide),
+            "write statuses": StatusWriter(
+                self._calls,
+                self._controller,
+                self._gate_admission.waits,
+                lambda: self._gate_admission.queues,
+                may_decide,
+            ),
             "write usages for members": UsageWriter(
                 self._calls,
                 self._source,

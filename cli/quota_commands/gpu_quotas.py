@@ -26,7 +26,7 @@ from .namespace_usages import budget_of, usages_path
 Object = Mapping[str, Any]
 
 _TOLD: Final = (
-    *("counts", "here", "pods", "promised", "waiting", "late", "places", "perLabel"),
+    *("counts", "here", "pods", "promised", "waiting", "queue", "late", "places", "perLabel"),
     *("borrowed", "lent", "holders", "conditions"),
 )
 """The fields of a status that are shown unchanged."""
@@ -79,7 +79,7 @@ async def concerning(calls: ApiCalls, namespace: str) -> tuple[list[QuotaAnswer]
         return await _as_members_read(calls, namespace, own)
     found, odd = _concerning(namespace, space, [*own, *_decoded(answer, names.CLUSTER_GPU_QUOTAS)["items"]])
     answers = [QuotaAnswer(budget, _used(status), status) for budget, status in found if not budget.is_default]
-    defaults = [await _default(calls, budget) for budget, _ in found if budget.is_default]
+    defaults = [await _default(calls, budget, status) for budget, status in found if budget.is_default]
     unread = [each for each in defaults if isinstance(each, str)]
     return [*answers, *[each for each in defaults if isinstance(each, QuotaAnswer)]], [*odd, *unread]
 
@@ -112,14 +112,15 @@ async def namespaces(calls: ApiCalls) -> set[str]:
     return {each["metadata"]["namespace"] for each in found["items"]}
 
 
-async def _default(calls: ApiCalls, budget: Budget) -> QuotaAnswer | str:
-    """Reads the use of a default quota in one namespace, which only its ledger has."""
+async def _default(calls: ApiCalls, budget: Budget, written: Object) -> QuotaAnswer | str:
+    """Reads the use of a default quota in one namespace, which only its ledger has; who waits is in the status."""
     try:
         kept = await LedgerStore(calls, names.NAMESPACE).read(budget.ledger)
     except LedgerError as error:
         return f"the usage of {budget.title} cannot be read: {error}"
     ledger = kept.ledger if kept else Ledger(budget.hard)
-    status = status_of(ledger._replace(hard=budget.hard))
+    queue = [row for row in written.get("queue") or () if row["pod"].startswith(f"{budget.namespace}/")]
+    status = status_of(ledger._replace(hard=budget.hard)) | {"queue": queue, "waiting": len(queue)}
     if budget.exemption is not None and budget.hard and not ledger.hard:
         status = exempted(status, budget.exemption)
     return QuotaAnswer(budget, _used(status), status)

@@ -31,6 +31,7 @@ from serving.log import Log
 from ..charged_pods import ChargedPod, ChargedPods
 from ..ledgers_controller import LedgersController
 from ..loans import Loans
+from ..reporting.queue_rows import QueueRow, Queues, queues
 from .impossible_pods import ImpossiblePods
 from .waiting_reports import WaitingReason, WaitingReports
 
@@ -48,6 +49,7 @@ class GateAdmission:
     Attributes:
         budgets_of: the budgets of a namespace, in the order in which ledgers are written.
         writer_of: the writer of a ledger.
+        queues: who waits in which ledger, as last decided.
     """
 
     calls: ApiCalls
@@ -59,6 +61,7 @@ class GateAdmission:
     reports: WaitingReports
     may_decide: Callable[[], bool]
     log: Log
+    queues: Queues = field(default_factory=dict)
     _loans: Loans = field(init=False)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -83,6 +86,7 @@ class GateAdmission:
         pods, budgets = self.pods.waiting(), self._budgets()
         if not pods and not self._loans.exist:
             self.reports.update({})
+            self.queues = {}
             return
         await self._loans.settle()
         outside = self._outside(pods, budgets)
@@ -91,6 +95,7 @@ class GateAdmission:
         found = queue(waiting, self.ledgers.ledgers(), self._terms())
         blocked = {each.waiting.uid: _reason(each, budgets[each.waiting.namespace]) for each in found.blocked}
         self.reports.update(blocked | outside)
+        self.queues = queues(found.blocked, _rows(outside.values(), budgets))
         next_ones = found.admissible[:_AT_ONCE]
         try:
             await self._loans.give_back(found.unused)
@@ -154,6 +159,12 @@ def _waiting(
 def _reason(blocked: BlockedPod, budgets: Sequence[Budget]) -> WaitingReason:
     title = next(each.title for each in budgets if each.ledger == blocked.ledger)
     return WaitingReason(blocked.waiting.namespace, blocked.waiting.pod, waits_for(blocked, title))
+
+
+def _rows(outside: Iterable[WaitingReason], budgets: Mapping[str, Sequence[Budget]]) -> Iterator[tuple[str, QueueRow]]:
+    for each in outside:
+        for budget in budgets[each.namespace]:
+            yield budget.ledger, QueueRow(f"{each.namespace}/{each.pod}", why=each.message)
 
 
 def gate_removal(uid: str, version: str, gates: Iterable[str]) -> bytes:

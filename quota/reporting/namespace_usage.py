@@ -44,7 +44,7 @@ def usage_of(budget: Budget, ledger: Ledger, part: NamespaceUsage, *, is_exempt:
     status = status_of(_seen(ledger, budget, here), part.holders, part.waiting)
     if is_exempt and budget.exemption is not None:
         status = exempted(status, budget.exemption)
-    del status["borrowed"], status["lent"], status["late"]
+    del status["borrowed"], status["lent"], status["late"], status["queue"]
     return {
         **status,
         "promised": len(own),

@@ -13,6 +13,7 @@ from halfcard.quota.gpu_quota import Exemption
 from halfcard.quota.ledger import USAGE_UNKNOWN, Amounts, Entry, Ledger, excess, sum_of, used
 
 from ..usage_index import TOP, TopPods, rank
+from .queue_rows import MOST_ROWS, QueueRow
 
 _UNLIMITED: Final = "-"
 _NOBODY: Final = TopPods()
@@ -21,11 +22,12 @@ Status = dict[str, Any]
 
 
 class LedgerUsage(NamedTuple):
-    """One ledger, the pods with the largest charges, and the number of waiting pods."""
+    """One ledger, the pods with the largest charges, and the waiting pods: their number, and the first of them."""
 
     ledger: Ledger
     holders: TopPods = _NOBODY
     waiting: int = 0
+    queue: Sequence[QueueRow] = ()
 
 
 def status_of_each(parts: Mapping[str, LedgerUsage]) -> Status:
@@ -38,9 +40,9 @@ def status_of_each(parts: Mapping[str, LedgerUsage]) -> Status:
         reservations={uid: entry for each in ledgers.values() for uid, entry in each.reservations.items()},
         late=frozenset(uid for each in ledgers.values() for uid in each.late),
     )
-    said = status_of(
-        together, _all([part.holders for part in parts.values()]), sum(part.waiting for part in parts.values())
-    )
+    queue = [row for part in parts.values() for row in part.queue][:MOST_ROWS]
+    waiting = sum(part.waiting for part in parts.values())
+    said = status_of(together, _all([part.holders for part in parts.values()]), waiting, queue)
     fuller = sorted(namespace for namespace, ledger in ledgers.items() if excess(ledger))
     ready, _ = said["conditions"]
     return {**said, "perLabel": [], "conditions": [ready, _exceeded(", ".join(fuller[:TOP]), "in ")]}
@@ -59,7 +61,7 @@ def exempted(status: Status, exemption: Exemption) -> Status:
     return {**status, "conditions": [ready, excess if exceeded["status"] == "True" else exceeded, exempt]}
 
 
-def status_of(ledger: Ledger, holders: TopPods = _NOBODY, waiting: int = 0) -> Status:
+def status_of(ledger: Ledger, holders: TopPods = _NOBODY, waiting: int = 0, queue: Sequence[QueueRow] = ()) -> Status:
     """Returns the status of one ledger: amounts as `used/hard` in the units of the quota, and the waiting pods."""
     found = used(ledger)
     said: Status = {key: f"{amount(key, found[key])}/{_limit(ledger, key)}" for key in COUNTED}
@@ -69,6 +71,7 @@ def status_of(ledger: Ledger, holders: TopPods = _NOBODY, waiting: int = 0) -> S
         "promised": len(ledger.reservations),
         "waiting": waiting,
         "late": len(ledger.late),
+        "queue": [row.as_status() for row in queue],
         "holders": [_holder(entry) for entry in holders.entries],
         "perLabel": _per_label(found, ledger),
         "places": _places(found, ledger),

@@ -18,6 +18,7 @@ from serving.log import utc_now
 
 from ..ledger_controller import LedgerController
 from ..ledgers_controller import LedgersController
+from .queue_rows import Queues
 from .report_job import ReportJob
 from .status import LedgerUsage, Status, exempted, since, status_of, status_of_each, untimed
 
@@ -33,12 +34,14 @@ class StatusWriter(ReportJob):
         calls: ApiCalls,
         ledgers: LedgersController,
         waits: Callable[[], Mapping[str, int]],
+        queues: Callable[[], Queues],
         may_decide: Callable[[], bool],
     ) -> None:
         super().__init__(may_decide, _EVERY_S)
         self._calls = calls
         self._ledgers = ledgers
         self._waits = waits
+        self._queues = queues
         self._written: dict[str, Status] = {}
 
     async def report(self) -> None:
@@ -46,7 +49,7 @@ class StatusWriter(ReportJob):
         known = {_object(controller.budget) for controller in self._ledgers.controllers.values()}
         self._written = {uid: status for uid, status in self._written.items() if uid in known}
         turns = asyncio.Semaphore(_AT_ONCE)
-        statuses = [*statuses_of(self._ledgers.controllers, self._waits(), utc_now())]
+        statuses = [*statuses_of(self._ledgers.controllers, self._waits(), self._queues(), utc_now())]
         await asyncio.gather(*[self._write_if_changed(budget, said, turns) for budget, said in statuses])
 
     async def _write_if_changed(self, budget: Budget, said: Status, turns: asyncio.Semaphore) -> None:
@@ -77,15 +80,17 @@ class StatusWriter(ReportJob):
 
 
 def statuses_of(
-    controllers: Mapping[str, LedgerController], waits: Mapping[str, int], now: datetime
+    controllers: Mapping[str, LedgerController], waits: Mapping[str, int], queues: Queues, now: datetime
 ) -> Iterator[tuple[Budget, Status]]:
     """Returns one status for each object, which also says whether the quota is suspended."""
-    for budget, status in _counted(controllers, waits):
+    for budget, status in _counted(controllers, waits, queues):
         exemption = budget.exemption if budget.is_exempt(now) else None
         yield budget, status if exemption is None else exempted(status, exemption)
 
 
-def _counted(controllers: Mapping[str, LedgerController], waits: Mapping[str, int]) -> Iterator[tuple[Budget, Status]]:
+def _counted(
+    controllers: Mapping[str, LedgerController], waits: Mapping[str, int], queues: Queues
+) -> Iterator[tuple[Budget, Status]]:
     """Yields the status of each object: a default quota is one object for all its namespaces."""
     defaults: dict[str, dict[str, LedgerUsage]] = {}
     of_object: dict[str, Budget] = {}
@@ -94,7 +99,7 @@ def _counted(controllers: Mapping[str, LedgerController], waits: Mapping[str, in
         if controller.stored is None or not budget.uid or budget.is_mapped:
             continue
         ledger = controller.stored.ledger._replace(hard=budget.hard)  # also of an exemption, when nothing is limited
-        counted = LedgerUsage(ledger, controller.usage.top(), waits.get(name, 0))
+        counted = LedgerUsage(ledger, controller.usage.top(), waits.get(name, 0), queues.get(name, ()))
         if budget.is_default:
             of_object[_object(budget)] = budget
             defaults.setdefault(_object(budget), {})[budget.namespace] = counted

@@ -348,7 +348,8 @@ def test_a_rollout_keeps_its_turns_while_the_quota_service_is_killed(scene: Scen
     kubectl("apply", "-f-", item=stateful_set(1))
     wait_until_bound(scene, team, 1, "web-0", "web-1", "web-2")
     scene.create(team, "large", core=300).must()
-    scene.quotas.cluster.wait_until(lambda: scene.quotas.status(team).get("waiting") == 1, what="large to wait")
+    queue = [{"pod": f"{team}/large", "lacks": "cards=3"}]
+    scene.quotas.cluster.wait_until(lambda: scene.quotas.status(team).get("queue") == queue, what="large to wait")
     kubectl("apply", "-f-", item=stateful_set(2))
     kubectl("delete", "pod", "web-0", "--force")
     wait_until_bound(scene, team, 2, "web-0")

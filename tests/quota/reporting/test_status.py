@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from halfcard.quota.gpu_quota import Exemption
 from halfcard.quota.ledger import Entry, Ledger
+from quota.reporting.queue_rows import MOST_ROWS, QueueRow
 from quota.reporting.status import LedgerUsage, exempted, since, status_of, status_of_each
 from quota.usage_index import TopPods
 
@@ -94,6 +95,17 @@ def test_the_status_of_a_default_adds_up_its_namespaces_and_names_those_that_exc
     assert exceeded["message"].startswith("over in team:")
     apart = {"team": LedgerUsage(small._replace(is_ready=True)), "other": LedgerUsage(small._replace(is_ready=True))}
     assert [each["status"] for each in status_of_each(apart)["conditions"]] == ["True", "False"]
+
+
+def test_who_waits_is_listed_in_order() -> None:
+    first, second = QueueRow("team/a", lacks="cores=20"), QueueRow("team/b", behind="team/a")
+    assert status_of(LEDGER, LIVE, 2, [first, second])["queue"] == [
+        {"pod": "team/a", "lacks": "cores=20"},
+        {"pod": "team/b", "behind": "team/a"},
+    ]
+    parts = {"team": LedgerUsage(LEDGER, queue=[first]), "other": LedgerUsage(LEDGER, queue=[second] * MOST_ROWS)}
+    both = status_of_each(parts)["queue"]
+    assert (len(both), both[0]["pod"]) == (MOST_ROWS, "team/a")
 
 
 def test_the_status_of_an_exempt_quota_has_end_reason_and_excess() -> None:
