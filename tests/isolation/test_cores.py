@@ -49,6 +49,7 @@ TABLE: Final = {
     "bursts and mixed": ([held(30, "bursts", 0.5), held(70, "ahead", *MIXED)], [30.0, 70.0], 2.0),
     "50 awaited and 50 ahead": ([held(50, "awaited", 1), held(50, "ahead", 1)], [50.0, 50.0], 2.0),
     "a ceiling of 60 while there is spare": ([held(30, "ahead", 1, ceiling=60)], [60.0], 2.0),
+    "a ceiling of 60 and a neighbour": ([held(30, "ahead", 1, ceiling=60), held(70, "ahead", 1)], [30.0, 70.0], 2.0),
     "two processes": ([Held(40, (Load("ahead", (0.3,)), Load("ahead", (0.3,))))], [20.0, 20.0], 2.0),
 }
 
@@ -94,9 +95,9 @@ def test_each_card_of_a_container_has_its_own_share(node: CoresNode, tmp_path: P
         assert on_card == pytest.approx([30.0, 70.0], abs=2)
 
 
-def test_a_share_without_a_neighbour_is_hard_and_a_ceiling_needs_spare(node: CoresNode, tmp_path: Path) -> None:
-    lone = Held(30, (Load("ahead", (1,)),), ceiling=60, spare=False)
-    assert [mean(each) for each in node.used(tmp_path, lone, seconds=SECONDS, agent_s=SECONDS)[0]] == [30.0]
+def test_a_ceiling_needs_the_word_of_the_agent(node: CoresNode, tmp_path: Path) -> None:
+    lone = held(30, "ahead", 1, ceiling=60)
+    assert [mean(each) for each in node.used(tmp_path, lone, seconds=SECONDS, agent_s=0)[0]] == [30.0]
 
 
 def test_long_kernels_leave_what_a_thread_took_for_short_ones(node: CoresNode, tmp_path: Path) -> None:
