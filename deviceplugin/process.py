@@ -52,7 +52,9 @@ from .node_pods import NodePods, WatchedObject
 from .node_view import NodeView
 from .options import AgentOptions
 from .self_signed import self_signed
+from .slot_limits import SlotLimits
 from .usage.cgroups import Cgroups
+from .usage.driver_limits import DriverLimits
 from .usage.meter import Meter
 from .usage.misuse_reports import MisuseReports
 from .usage.process_names import ProcessNames
@@ -100,6 +102,8 @@ class Agent:
         self._share_meter = ShareMeter(self._shares, gpus.load, owners, ProcessNames())
         descriptions = paths.state / "by-symlinks" if paths.by_symlinks else paths.cdi
         self._slots = Slots(descriptions, paths.state, self._shares)
+        self._slot_limits = SlotLimits(self._slots, self._cgroups, lambda: self._view.granted_cards().pods)
+        self._driver_limits = DriverLimits(gpus.limit_memory)
         self._meter = Meter(
             gpus.load,
             self._cgroups,
@@ -260,6 +264,7 @@ class Agent:
             ("publish devices", self._advertiser.run),
             ("remove unused slots", self._sweep),
             ("record what holds pods", self._record_holdings),
+            ("limit memory by the driver", self._limit_memory),
         )
         async with run_in_background(jobs, self._log):
             await asyncio.Event().wait()
@@ -290,7 +295,14 @@ class Agent:
     async def _record_holdings(self) -> None:
         while True:
             await asyncio.sleep(_RECORD_EVERY_S)
-            await self._holding_records.record([*self._slots], self._pods.unfinished() or {})
+            pods = self._pods.unfinished() or {}
+            await self._holding_records.record([*self._slots], pods, self._driver_limits.slots)
+
+    async def _limit_memory(self) -> None:
+        while True:
+            await asyncio.sleep(_MEASURE_EVERY_S)
+            if any(self._driver_limits.can(card.uuid) for card in self._view.node().cards):
+                await asyncio.to_thread(self._driver_limits.hold, self._slot_limits(self._driver_limits.can))
 
     async def _cut_accounts(self) -> None:
         while True:

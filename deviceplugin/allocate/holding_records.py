@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -11,7 +11,7 @@ import msgspec
 
 from halfcard import names
 from halfcard.api_paths import path_of_pod
-from halfcard.isolation.holding import Holding, read_holdings, write_holdings
+from halfcard.isolation.holding import Holding, read_holdings, with_driver, write_holdings
 from halfcard.placing.pod_facts import PodFacts
 from kube.api.calls import ApiCalls, NoAnswerError
 from serving.log import Log
@@ -27,9 +27,17 @@ class HoldingRecords:
     log: Log
     _tried: dict[str, str] = field(default_factory=dict)
 
-    async def record(self, slots: Iterable[Slot], pods: Mapping[str, PodFacts]) -> None:
-        """Records what is not recorded yet; `pods` are by the uid that kubelet runs them under."""
-        found = {uid: each for uid, each in _holdings(slots).items() if uid in pods}
+    async def record(
+        self, slots: Iterable[Slot], pods: Mapping[str, PodFacts], by_driver: Collection[str] = ()
+    ) -> None:
+        """Records what is not recorded yet.
+
+        Args:
+            slots: the slots of the node.
+            pods: by the uid that kubelet runs them under.
+            by_driver: the names of the slots whose memory the driver limits.
+        """
+        found = {uid: each for uid, each in _holdings(slots, by_driver).items() if uid in pods}
         self._tried = {uid: text for uid, text in self._tried.items() if uid in found}
         for uid, holdings in found.items():
             before = pods[uid].owned.get(names.HELD_BY, "")
@@ -50,10 +58,11 @@ class HoldingRecords:
             self.log.warning("not recorded what holds a pod", pod=pod.title, why=why)
 
 
-def _holdings(slots: Iterable[Slot]) -> Mapping[str, Mapping[str, Holding]]:
+def _holdings(slots: Iterable[Slot], by_driver: Collection[str]) -> Mapping[str, Mapping[str, Holding]]:
     """Returns the holdings by pod and container, without containers of which it is unknown which one runs."""
     found: dict[str, dict[str, Holding]] = defaultdict(dict)
     for slot in slots:
         if slot.holding is not None and slot.only_container:
-            found[slot.uid][slot.only_container] = slot.holding
+            holding = slot.holding
+            found[slot.uid][slot.only_container] = with_driver(holding) if slot.name in by_driver else holding
     return found

@@ -15,6 +15,7 @@ from .card_load import load
 from .driver import answer_or, close_driver, open_driver
 from .interface import Gpu, GpusError, Incident, Load
 from .links import LinkEnd, links
+from .memory_limits import limit_memory
 
 _DOUBLE_BIT_XID: Final = 48
 _REPORTED: Final = pynvml.nvmlEventTypeXidCriticalError | pynvml.nvmlEventTypeDoubleBitEccError
@@ -52,9 +53,15 @@ class Session:
         return gpus
 
     def load(self, uuid: str) -> Load:
+        return load(self._handle(uuid))
+
+    def limit_memory(self, uuid: str, cgroup: str, mib: int) -> None:
+        limit_memory(self._handle(uuid), cgroup, mib)
+
+    def _handle(self, uuid: str) -> Any:
         if uuid not in self._cards:
             raise GpusError(f'the driver shows no card "{uuid}", but {", ".join(self._cards) or "none"}')
-        return load(self._cards[uuid].handle)
+        return self._cards[uuid].handle
 
     @property
     def has_events(self) -> bool:

@@ -13,7 +13,7 @@ from halfcard.capacity import MAX_CARD_MIB
 from halfcard.exit_codes import UnusableInputError
 from halfcard.problems import printable
 
-from .interface import Gpu, GpusError, Incident, Load
+from .interface import Gpu, GpusError, Incident, Load, NoMemoryLimitsError
 
 MOST_CARDS: Final = 64
 _MODEL: Final = r"[A-Za-z][A-Za-z0-9._-]{0,62}"
@@ -73,6 +73,9 @@ class FakeGpus:
         if uuid not in {gpu.uuid for gpu in self._gpus}:
             raise GpusError(f'no card "{uuid}" was made up')
         return Load(0, 0, ())
+
+    def limit_memory(self, uuid: str, cgroup: str, mib: int) -> None:
+        raise NoMemoryLimitsError("made-up cards have no memory")
 
     def wait(self, timeout_s: float) -> tuple[Incident, ...]:
         self._ended.wait(timeout_s)

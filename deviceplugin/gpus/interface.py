@@ -9,6 +9,10 @@ class GpusError(Exception):
     """The driver cannot be asked; the text says what, why and what to do."""
 
 
+class NoMemoryLimitsError(GpusError):
+    """The driver of a card limits no memory by cgroup: it is older, or the card is cut into MIG instances."""
+
+
 class Gpu(NamedTuple):
     """One card in the driver.
 
@@ -69,6 +73,12 @@ class Gpus(Protocol):
 
     def load(self, uuid: str) -> Load:
         """Reads what runs on a card."""
+
+    def limit_memory(self, uuid: str, cgroup: str, mib: int) -> None:
+        """Limits the memory of a card that the processes of a cgroup, given by its folder, may have together.
+
+        Raises NoMemoryLimitsError where the driver does not do that.
+        """
 
     def wait(self, timeout_s: float) -> tuple[Incident, ...]:
         """Waits for incidents and returns them."""

@@ -50,6 +50,10 @@ class Nvml:
         with self._asking:
             return self._answer(lambda session: session.load(uuid))
 
+    def limit_memory(self, uuid: str, cgroup: str, mib: int) -> None:
+        with self._asking:
+            self._answer(lambda session: session.limit_memory(uuid, cgroup, mib))
+
     def wait(self, timeout_s: float) -> tuple[Incident, ...]:
         deadline = time.monotonic() + timeout_s
         while (left := deadline - time.monotonic()) > 0 and not self._ended.is_set():

@@ -49,6 +49,15 @@ class Cgroups:
         tops = [folder / each.name for each in _folders_in(folder) if container_in(each.name) == container]
         return tuple(sorted({pid for top in (tops if container else [folder]) for pid in _pids_below(top)} - {0}))
 
+    def folder(self, pod: str, container: str) -> str:
+        """Returns the folder of a container; empty where there is none, and with cgroup v1, which has one for each
+        controller.
+        """
+        pod_folder = self._folders.find(pod) if self._folders.is_unified else None
+        if pod_folder is None:
+            return ""
+        return next((each.path for each in _folders_in(pod_folder) if container_in(each.name) == container), "")
+
     def pods_with_processes(self, pods: Collection[str]) -> frozenset[str]:
         """Returns the pods with a live process, and those for which that is unknown."""
         asked = frozenset(pods)
@@ -77,6 +86,10 @@ class PodFolders:
     def found(self) -> bool:
         """Returns whether kubelet's folder exists."""
         return bool(self._tops)
+
+    @property
+    def is_unified(self) -> bool:
+        return (self._root / _UNIFIED).exists()
 
     def find(self, pod: str) -> Path | None:
         known = self._known.get(pod)

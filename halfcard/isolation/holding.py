@@ -37,6 +37,11 @@ def read_holdings(text: str) -> Mapping[str, Holding]:
         return {}
 
 
+def with_driver(found: Holding) -> Holding:
+    """Returns what holds a container of which the driver limits the memory, too."""
+    return Holding((*found.by, DRIVER))
+
+
 _SENTENCES: Final = {
     (LIBRARY,): "held to its share by the isolation libraries",
     (DRIVER,): "held to its memory by the driver",

@@ -31,6 +31,9 @@ class Driver:
             raise GpusError("no driver")
         return self.gpus
 
+    def limit_memory(self, uuid: str, cgroup: str, mib: int) -> None:
+        raise NotImplementedError
+
     def load(self, uuid: str) -> Load:
         return Load(0, 0, ())
 

@@ -135,6 +135,10 @@ TESTS_OF_ATTEMPTS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "A record that conflicts": (
             "tests/deviceplugin/allocate/test_assignment.py::test_a_pod_does_not_start_on_a_card_with_too_little_left",
         ),
+        "With isolation, a container of a share": (
+            f"{_DIALECTS}::test_pods_that_take_what_they_were_not_granted_are_evicted_and_their_neighbour_stays",
+            "tests/deviceplugin/gpus/test_memory_limits.py::test_the_driver_gets_the_limit_of_a_cgroup",
+        ),
         "With isolation, a held container": (
             f"{_ISOLATION}::test_a_container_cannot_change_its_limits_nor_use_the_nodes_memory_by_its_account",
         ),

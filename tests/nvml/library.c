@@ -9,14 +9,15 @@
  *     driver VERSION
  *     unfit CODE                  what initialising answers instead
  *     card UUID                   the lines up to the next card are about this one
- *     minor|total|reserved|used|numa|mig|busy|recovery|unmappable|switch N
+ *     minor|total|reserved|used|numa|mig|busy|recovery|unmappable|switch|limits N
  *     model|pci TEXT
  *     fails CODE                  what every call about this card answers
  *     lacks FUNCTION CODE
  *     process KIND PID MIB SM     KIND is C, G or M: compute, graphics, through MPS
  *     pair UUID UUID LEVEL LINKS
  *     event NUMBER UUID TYPE DATA UUID may be -
- * Numbers below 0 are what the card does not support.
+ * Numbers below 0 are what the card does not support. Limits of memory by cgroup, which only cards with `limits 1` have,
+ * become lines of a file beside it: UUID CGROUP SOFT HARD.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -46,6 +47,7 @@ enum {
     INSUFFICIENT_SIZE = 7,
     DRIVER_NOT_LOADED = 9,
     TIMEOUT = 10,
+    FUNCTION_NOT_FOUND = 13,
     GPU_IS_LOST = 15,
     ARGUMENT_VERSION_MISMATCH = 25,
 };
@@ -55,7 +57,7 @@ typedef struct { char function[NAME]; int code; } Lacking;
 
 typedef struct {
     char uuid[NAME], model[NAME], pci[32];
-    long long minor, total, reserved, used, numa, mig, busy, recovery, unmappable, switch_links, fails;
+    long long minor, total, reserved, used, numa, mig, busy, recovery, unmappable, switch_links, limits, fails;
     int processes, lacking;
     Process process[MOST_PROCESSES];
     Lacking lacks[MOST_LACKING];
@@ -93,7 +95,8 @@ static void read_of_card(Card *card, const char *key, const char *value) {
     struct { const char *key; long long *number; } numbers[] = {
         {"minor", &card->minor}, {"total", &card->total}, {"reserved", &card->reserved}, {"used", &card->used},
         {"numa", &card->numa}, {"mig", &card->mig}, {"busy", &card->busy}, {"recovery", &card->recovery},
-        {"unmappable", &card->unmappable}, {"switch", &card->switch_links}, {"fails", &card->fails},
+        {"unmappable", &card->unmappable}, {"switch", &card->switch_links}, {"limits", &card->limits},
+        {"fails", &card->fails},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (!strcmp(key, numbers[i].key)) *numbers[i].number = atoll(value);
@@ -339,6 +342,22 @@ int nvmlDeviceGetMemoryInfo_v2(Device *device, MemoryV2 *memory) {
     memory->reserved = (unsigned long long)card->reserved * MIB;
     memory->used = (unsigned long long)card->used * MIB;
     memory->free = memory->total - memory->reserved - memory->used;
+    return leave(SUCCESS);
+}
+
+typedef struct { const char *cgroup; unsigned long long soft, hard; } MemoryLimits;
+
+int nvmlDeviceSetMemoryLimits_v1(Device *device, MemoryLimits *limits) {
+    char path[512];
+    ABOUT(device);
+    if (card->limits <= 0) return leave(FUNCTION_NOT_FOUND);
+    if (card->mig > 0) return leave(NOT_SUPPORTED);
+    if (access(limits->cgroup, F_OK)) return leave(NOT_FOUND);
+    snprintf(path, sizeof path, "%s.limits", getenv("HALFCARD_NVML"));
+    FILE *file = fopen(path, "a");
+    if (!file) return leave(NOT_FOUND);
+    fprintf(file, "%s %s %llu %llu\n", card->uuid, limits->cgroup, limits->soft, limits->hard);
+    fclose(file);
     return leave(SUCCESS);
 }
 

@@ -48,6 +48,7 @@ class StandInCard:
         switch_links: its NVLinks to an NVSwitch.
         recovery: what the driver wants done, by NVML_GPU_RECOVERY_ACTION_*.
         unmappable: 1 where rows of its memory can no longer be replaced.
+        limits: 1 where the driver limits memory by cgroup.
         fails: the error that every call about it returns; 0 for none.
         lacks: the error by the name of a function of the library.
     """
@@ -65,6 +66,7 @@ class StandInCard:
     switch_links: int = 0
     recovery: int = pynvml.NVML_GPU_RECOVERY_ACTION_NONE
     unmappable: int = 0
+    limits: int = 0
     fails: int = 0
     lacks: Mapping[str, int] = field(default_factory=dict)
     processes: tuple[StandInProcess, ...] = ()
@@ -121,6 +123,13 @@ class StandIn:
 
     def processes(self, uuid: str, *processes: StandInProcess) -> None:
         self.change(uuid, processes=processes)
+
+    def memory_limits(self) -> list[tuple[str, str, int]]:
+        """Returns what was set: the card, the cgroup and the hard limit in MiB."""
+        file = self._file.with_name(self._file.name + ".limits")
+        lines = [line.split() for line in file.read_text().splitlines()] if file.exists() else []
+        assert all(soft == "0" for _, _, soft, _ in lines)
+        return [(card, cgroup, int(hard) >> 20) for card, cgroup, _, hard in lines]
 
     def fail(self, uuid: str, error: int = pynvml.NVML_ERROR_GPU_IS_LOST) -> None:
         """A lost card stays lost for a client that knew it, until that opens the library again."""
@@ -180,6 +189,7 @@ def _lines(card: StandInCard) -> list[str]:
         "recovery": card.recovery,
         "unmappable": card.unmappable,
         "switch": card.switch_links,
+        "limits": card.limits,
         "fails": card.fails,
     }
     return [

@@ -62,3 +62,12 @@ async def test_nothing_is_recorded_of_containers_that_nothing_is_to_hold(
     world.mode = mode
     await world.run("p", asks, CARD)
     assert await recorded(world, records) is None
+
+
+async def test_what_the_driver_limits_is_recorded_when_that_is_known(world: World, records: HoldingRecords) -> None:
+    await world.run("p", SHARE, CARD)
+    assert await recorded(world, records) != {"containers-0": {"by": ["driver"]}}
+    world.watch()
+    pods = {stored.kubelet_uid: facts for stored, facts in world.pods}
+    await records.record([*world.slots], pods, {slot.name for slot in world.slots})
+    assert json.loads(world.stored("p").annotations[names.HELD_BY]) == {"containers-0": {"by": ["driver"]}}
