@@ -31,6 +31,7 @@ from .output.explanation_text import print_explanation, print_summaries
 from .output.structured import TEXT, add_output_argument, print_document
 from .output.terminal import Colour, Screen
 from .quota_commands.gpu_quotas import concerning
+from .reports import planned_report
 
 _HELP: Final = (
     "the pod, as NAME, NAMESPACE/NAME or pod/NAME; or its workload, such as deploy/NAME, job/NAME or sts/NAME;"
@@ -40,12 +41,20 @@ _HELP: Final = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("pod", nargs="?", metavar="[KIND/]NAME", help=_HELP)
+    parser.add_argument(
+        "-f",
+        "--file",
+        metavar="FILE",
+        help="instead: the pods of manifests that do not exist yet; - for standard input",
+    )
     add_namespace_arguments(parser, "default: the namespace of the context")
     add_source(parser)
     add_output_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.file is not None:
+        return _explain_planned(arguments)
     if arguments.pod is None:
         return _list_pending(arguments)
     if arguments.all_namespaces:
@@ -97,6 +106,13 @@ def _concerns(doubt: str, found: Explanation) -> bool:
     return " is left out: " in doubt and doubt.startswith("node ")
 
 
+def _explain_planned(arguments: argparse.Namespace) -> int:
+    if arguments.pod is not None or arguments.all_namespaces:
+        raise UnusableInputError("got -f with a pod or -A; the pods are those of the file, in the namespace of -n")
+    cluster = _read(arguments, arguments.namespace or default_namespace(arguments))
+    return planned_report.run(arguments, cluster, lambda pod: _placed(arguments, cluster, pod))
+
+
 # --- all pending pods ------------------------------------------------------------------------------------------------
 
 
@@ -134,14 +150,16 @@ def _workload(arguments: argparse.Namespace, target: PodTarget, pods: Sequence[R
 
 def _explained(arguments: argparse.Namespace, cluster: ClusterState, stored: ReportedPod) -> Explanation:
     pod = read_facts(stored, cluster.state.dialects)
-    if cluster.has_nodes:
-        policy = cluster.policy_of(pod.demand.wanted.policy)
-        explained = explain(cluster.state, pod, policy, _limits(arguments, pod))
-    else:
-        explained = explain_without_nodes(pod)
     scheduling = None if pod.node or pod.is_over else _scheduling(arguments, cluster, stored, pod)
     said = () if arguments.state is not None else ask(arguments, lambda calls: halfcards_events(calls, stored))
-    return replace(explained, gates=stored.gates, scheduling=scheduling, events=said)
+    return replace(_placed(arguments, cluster, pod), gates=stored.gates, scheduling=scheduling, events=said)
+
+
+def _placed(arguments: argparse.Namespace, cluster: ClusterState, pod: PodFacts) -> Explanation:
+    if not cluster.has_nodes:
+        return explain_without_nodes(pod)
+    policy = cluster.policy_of(pod.demand.wanted.policy)
+    return explain(cluster.state, pod, policy, _limits(arguments, pod))
 
 
 def _scheduling(arguments: argparse.Namespace, cluster: ClusterState, stored: ReportedPod, pod: PodFacts) -> Scheduling:

@@ -30,8 +30,8 @@ _UNREAD: Final = (
 )
 
 
-def print_explanation(screen: Screen, found: Explanation) -> None:
-    screen.wrapped(_headline(found), indent="", hanging="  ", colour=Colour.BOLD)
+def print_explanation(screen: Screen, found: Explanation, *, is_planned: bool = False) -> None:
+    screen.wrapped(_planned(found) if is_planned else _headline(found), indent="", hanging="  ", colour=Colour.BOLD)
     for container, asks in found.asks.items():
         screen.line(f"  {container}: {asks}")
         _print_cards_held(screen, _grant(found, container))
@@ -74,6 +74,14 @@ def _headline(found: Explanation) -> str:
     if found.trouble:
         return f"Pod {found.pod} is pending, and can never fit on any node:"
     return f"Pod {found.pod} is pending (priority {found.priority}). It requests:"
+
+
+def _planned(found: Explanation) -> str:
+    if found.standing is PodState.NO_CARDS:
+        return f"Pod {found.pod} would be stored and request no card: for Halfcard it may run anywhere."
+    if found.trouble:
+        return f"Pod {found.pod} would be stored, and can never fit on any node:"
+    return f"Pod {found.pod} would be stored (priority {found.priority}). It would request:"
 
 
 def _by_whom(found: Explanation, where: BoundPod) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -14,7 +15,7 @@ from devcluster.control_plane.users import User
 from devcluster.services.quota_installation import QuotaInstallation, cluster_with_quotas, quota
 from halfcard import names
 
-from .manifests import share
+from .manifests import bad, share
 
 OURS, THEIRS = "team-ours", "secret-team"  # theirs is before ours in the queue, also within the same second
 SHARED, EACH = "research", "standard"
@@ -125,6 +126,21 @@ def test_explain_answers_a_viewer_from_the_pod_and_its_events(
     )
     assert "ClusterRole halfcard-inspect" in text and THEIRS not in out and "hidden" not in out
     assert waiting.run(capsys, "explain", "hidden-one", "-n", THEIRS)[0] == 2
+
+
+def test_explain_answers_before_a_pod_exists(
+    quotas: QuotaInstallation, waiting: Member, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "pods.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [share(WAITS), bad("odd")]}))
+    command = ("explain", "-f", str(file), "-n", OURS)
+    code, out, err = member(quotas, "edit").run(capsys, *command, "-o", "json")
+    stored, refused = json.loads(out)["planned"]
+    assert (code, err, refused["explanation"]) == (1, "", None)
+    assert "HC002" in refused["refusal"] and "exceeded quota: research" in stored["waits"][0]
+    assert stored["explanation"]["asks"] == {"containers-0": "30 % and 5120 MiB of a card"}
+    code, out, err = waiting.run(capsys, *command)
+    assert (code, out) == (2, "") and "ask for the ClusterRole edit there" in err
 
 
 def test_nobody_but_the_quota_service_writes_what_members_read(quotas: QuotaInstallation, viewer: Member) -> None:
