@@ -519,14 +519,14 @@ CUresult cuGraphCreate(CUgraph *made, unsigned flags) {
 }
 
 CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) {
-    (void)mode;
+    capture_begins(stream->capture_mode = mode);
     return cuGraphCreate(&stream->captured, 0);
 }
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *made) {
     *made = stream->captured;
     stream->captured = NULL;
-    return CUDA_SUCCESS;
+    return capture_ends(stream->capture_mode);
 }
 
 CUresult cuGraphAddMemAllocNode(CUgraphNode *made, CUgraph graph, const CUgraphNode *after, size_t count, void *how) {

@@ -70,33 +70,63 @@ CUresult cuCtxSynchronize(void) {
     return answer;
 }
 
-/* --- events: calls about them are errors while a thread captures, unless it allows them ------------------------------- */
+/* --- captures --------------------------------------------------------------------------------------------------------- */
+
+enum { GLOBAL = 0, RELAXED = 2, NOT_WHILE_CAPTURED = 900, SPOILED = 901 };
+
+static int captures, spoiled; /* in the global mode */
+static __thread int mode_of_thread = GLOBAL;
+
+void capture_begins(int mode) { captures += mode == GLOBAL; }
+
+CUresult capture_ends(int mode) {
+    int was_spoiled = spoiled;
+    captures -= mode == GLOBAL;
+    spoiled = 0;
+    return was_spoiled ? SPOILED : CUDA_SUCCESS;
+}
+
+static CUresult not_while_captured(void) {
+    int spoils = captures && mode_of_thread != RELAXED;
+    if (spoils) spoiled = 1;
+    return spoils ? NOT_WHILE_CAPTURED : CUDA_SUCCESS;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
+    int old = mode_of_thread;
+    mode_of_thread = *mode;
+    return *mode = old, CUDA_SUCCESS;
+}
+
+/* --- events ----------------------------------------------------------------------------------------------------------- */
 
 static int events_called;
 
 CUresult cuEventCreate(CUevent *made, unsigned flags) {
     (void)flags;
     *made = (CUevent)(uintptr_t)gpu_new_event();
-    return CUDA_SUCCESS;
+    return not_while_captured();
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
     CUdevice device;
     (void)stream;
     __atomic_add_fetch(&events_called, 1, __ATOMIC_RELAXED);
-    CUresult answer = cuCtxGetDevice(&device);
+    CUresult answer = not_while_captured();
+    if (!answer) answer = cuCtxGetDevice(&device);
     if (!answer) gpu_record(device, (int)(uintptr_t)event);
     return answer;
 }
 
-CUresult cuEventQuery(CUevent event) { return gpu_happened((int)(uintptr_t)event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; }
+CUresult cuEventQuery(CUevent event) {
+    CUresult answer = not_while_captured();
+    return answer || gpu_happened((int)(uintptr_t)event) ? answer : CUDA_ERROR_NOT_READY;
+}
 
 CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end) {
     *ms = (float)(gpu_happened((int)(uintptr_t)end) - gpu_happened((int)(uintptr_t)start)) / 1e6f;
-    return CUDA_SUCCESS;
+    return not_while_captured();
 }
-
-CUresult cuThreadExchangeStreamCaptureMode(int *mode) { return *mode = 0, CUDA_SUCCESS; }
 
 /* --- for tests -------------------------------------------------------------------------------------------------------- */
 

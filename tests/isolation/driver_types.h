@@ -11,11 +11,16 @@ struct CUctx_st {
 struct CUstream_st {
     CUcontext context;
     CUgraph captured;
+    int capture_mode;
 };
 
 struct CUgraph_st {
     uint64_t bytes; /* that it allocates on the first card when it is launched */
     uint64_t gpu_ns;
 };
+
+/* While a stream is captured in the global mode, calls about events spoil the capture, unless their thread allows them. */
+void capture_begins(int mode);
+CUresult capture_ends(int mode);
 
 #endif

@@ -69,6 +69,24 @@ def test_what_a_stream_captures_is_neither_held_nor_measured(program: Program, n
     assert events(program) == 0
 
 
+def test_measuring_other_streams_leaves_a_capture_alone(program: Program) -> None:
+    captured, other = (program.get("cuStreamCreate", None, 0) for _ in range(2))
+    program.get("cuStreamBeginCapture_v2", captured, 0)
+    for _ in range(2):
+        program.get("cuLaunchKernel", FUNCTION, *ONCE, other, 0, 0)
+    assert events(program) == 2 * EVENTS_OF_A_MEASUREMENT
+    program.get("cuStreamEndCapture", captured, None)
+
+
+def test_the_mode_of_captures_that_a_thread_chose_is_left_to_it(program: Program) -> None:
+    thread_local = struct.pack("=i", 1)
+    program.get("cuThreadExchangeStreamCaptureMode", thread_local)
+    program.get("cuLaunchKernel", *LAUNCHES["cuLaunchKernel"])
+    program.get("cuStreamBeginCapture_v2", captured := program.get("cuStreamCreate", None, 0), 0)
+    assert program.error("cuEventQuery", 1) == 900
+    assert program.error("cuStreamEndCapture", captured, None) == 901
+
+
 def test_a_known_short_kernel_is_measured_each_64th_time(program: Program) -> None:
     for _ in range(1 + 2 * 64):
         program.get("cuLaunchKernel", *LAUNCHES["cuLaunchKernel"])
