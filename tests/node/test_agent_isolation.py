@@ -9,6 +9,8 @@ import pytest
 
 from devcluster.objects import Object
 from halfcard import names
+from halfcard.api_paths import path_of_pod
+from halfcard.isolation.shared_files import read_control
 from tests.builders import pod
 from tests.cluster.pods import wait_for_phase
 from tests.nvml.stand_in import StandInProcess
@@ -65,8 +67,17 @@ def wait_for_condition(gpus: GpuCluster, reason: str) -> None:
     gpus.cluster.wait_until(lambda: found() == reason, what=f"the node to say {reason}", details=found)
 
 
-def test_the_node_says_that_it_holds_shares(held: GpuCluster) -> None:
+def test_the_node_and_its_pods_say_that_shares_are_held(held: GpuCluster, space: str) -> None:
     wait_for_condition(held, "SharesHeld")
+    held.run(space, pod("held").asks(**SHARE))
+    path = path_of_pod(space, "held")
+
+    def recorded() -> str:
+        annotations = held.cluster.request("GET", path).must()["metadata"]["annotations"]
+        return str(annotations.get(names.HELD_BY))
+
+    by_library = '{"containers-0":{"by":["library"]}}'
+    held.cluster.wait_until(lambda: recorded() == by_library, what="the pod to say what holds it", details=recorded)
 
 
 def test_a_whole_card_is_not_held(held: GpuCluster, space: str) -> None:
@@ -135,7 +146,7 @@ def events(gpus: GpuCluster, space: str, name: str) -> str:
 def test_memory_that_the_driver_measures_and_no_call_shows_counts_within_the_share(
     held: GpuCluster, space: str
 ) -> None:
-    running = held.run(space, pod("context").asks(**SHARE))
+    running = held.run(space, pod("context").asks(**SHARE).annotated({"tencent.com/vcuda-core-limit": "60"}))
     start(held, running, 500)
     assert allocate(held, running, 300) == [0]
     held.agent.driver.processes(CARD.uuid, StandInProcess(client(held, running), memory_mib=900))
@@ -144,8 +155,15 @@ def test_memory_that_the_driver_measures_and_no_call_shows_counts_within_the_sha
         lambda: said in " ".join(held.agent.get(names.USAGE_PATH, token)[1].split()), what="the process to be measured"
     )
     assert allocate(held, running, 300) == [OUT_OF_MEMORY]
+    held.cluster.wait_until(lambda: spare(held) == 1, what="the container to have spare cores")
     held.agent.driver.processes(CARD.uuid)
     held.cluster.wait_until(lambda: allocate(held, running, 300) == [0], what="500 MiB to count again")
+
+
+def spare(gpus: GpuCluster) -> int:
+    """Returns whether the containers of the node have spare cores, as their libraries read it."""
+    controls = gpus.node.path(f"{names.RUN_FOLDER}/shares").glob("*/control")
+    return max(card.spare for control in controls for card in read_control(control.read_bytes()))
 
 
 def client(gpus: GpuCluster, in_pod: Object) -> int:

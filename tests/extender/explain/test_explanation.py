@@ -11,6 +11,8 @@ from extender.explain.pending import NodeEvictions, NodeFit, PendingPod, Victim,
 from extender.packing.policies.binpack import Binpack
 from extender.state import State
 from halfcard import names
+from halfcard.cards import Card
+from halfcard.inventory import write_inventory
 from halfcard.placing.pod_facts import read_facts
 from halfcard.pod.stored_pod import StoredPod
 from tests.builders import PodBuilder, pod
@@ -50,6 +52,17 @@ CARDS = {
     "whole": ([tenant("a", "gpu1-0", gpu=1)], {}, "in use in another way (exclusive)"),
     "cordoned": ([], {names.CORDONED_CARDS: "0"}, "cordoned"),
 }
+
+
+def test_a_node_that_cannot_hold_shares_says_why_and_takes_whole_cards() -> None:
+    card = Card(0, "T4", CARD_MIB, uuid="gpu1-0", not_held="cuInit was answered 999")
+    nodes = [node(annotations={names.INVENTORY: write_inventory([card])})]
+    found = view(pending(nodes, [], stored(TRAIN)), "gpu1")
+    assert found.reason == (
+        "isolation is enforce, and no card can hold containers to their share: cuInit was answered 999"
+    )
+    assert [each.reason for each in found.cards] == ["shares of it are not held"]
+    assert view(pending(nodes, [], stored(pod("whole").asks(gpu=1))), "gpu1").fits
 
 
 @pytest.mark.parametrize(("pods", "annotations", "reason"), CARDS.values(), ids=CARDS.keys())
