@@ -62,6 +62,32 @@ async def test_libraries_that_let_everything_pass_fail(node: Driver, subject: Tr
     assert "NVML shows 15109 MiB" in await Trial(node.folder)(only_nvml, CARD)
 
 
+GENEROUS: Final = """
+#include <stddef.h>
+#include <string.h>
+int cuInit(unsigned flags) { return (int)flags; }
+int cuDeviceGetCount(int *count) { return *count = 1, 0; }
+int cuDeviceGetUuid(char uuid[16], int device) { return memset(uuid, 'A' + device, 16), 0; }
+int cuDeviceTotalMem_v2(size_t *total, int device) { return *total = 64UL << 20, device; }
+int cuDevicePrimaryCtxRetain(void **context, int device) { return *context = NULL, device; }
+int cuDevicePrimaryCtxRelease_v2(int device) { return device; }
+int cuCtxSetCurrent(void *context) { return context != NULL; }
+int cuMemAlloc_v2(size_t *made, size_t size) { return *made = size, 0; }
+"""
+
+
+async def test_a_library_that_shows_the_share_and_does_not_hold_it_fails(
+    node: Driver, subject: TrialSubject, tmp_path: Path
+) -> None:
+    (tmp_path / "generous.c").write_text(GENEROUS)
+    build(tmp_path / "cuda.so", [str(tmp_path / "generous.c")])
+    (tmp_path / "cuda.so").rename(tmp_path / names.CUDA_LIBRARY)
+    generous = subject._replace(libraries=tmp_path, driver=subject.driver[:1])
+    assert await Trial(node.folder)(generous, CARD) == (
+        "an allocation over the share, by cuMemAlloc, was answered 0 instead of OUT_OF_MEMORY"
+    )
+
+
 async def test_a_card_that_cuda_does_not_list_fails(node: Driver, subject: TrialSubject) -> None:
     assert "CUDA does not list the card" in await Trial(node.folder)(subject, CARD.replace("41", "49"))
 
