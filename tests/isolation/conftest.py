@@ -10,7 +10,7 @@ from .build import SANITIZED
 from .node import Container, Driver, Program
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Driver:
     return Driver(tmp_path_factory.mktemp("run") / "halfcard", sanitizers=SANITIZED)
 

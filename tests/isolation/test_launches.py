@@ -8,7 +8,6 @@ from typing import Final
 
 import pytest
 
-from .build import SANITIZED
 from .node import Driver, Program, share
 
 ONCE: Final = (1, 1, 1, 1, 1, 1, 0)
@@ -27,11 +26,6 @@ LAUNCHES: Final = {
     "cuLaunchGridAsync": (FUNCTION, 1, 1, 0),
 }
 EVENTS_OF_A_MEASUREMENT: Final = 2
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Driver:
-    return Driver(tmp_path_factory.mktemp("run") / "halfcard", sanitizers=SANITIZED)
 
 
 @pytest.fixture
