@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from halfcard import names
-from halfcard.claims import CORES, MEMORY
+from halfcard.claims import CARDS, CORES, MEMORY
 from halfcard.dialects import ALL, Dialects
-from halfcard.placing.demand import needs_of
+from halfcard.placing.demand import Demand, needs_of
+from halfcard.placing.driver_demand import may_go_to_driver
 from halfcard.pod.request_totals import pod_cost
 from halfcard.pod.requests import read_pod
 from halfcard.quantity import Quantity
@@ -91,6 +92,17 @@ def test_each_way_out_of_an_amount_that_depends_on_the_card_is_counted(what: str
     assert len(advice) == 2
     for way in advice:
         assert [amounts for amounts in ADVISED[way] if what in unknown(amounts)] == []
+
+
+@pytest.mark.parametrize("field", ["spec.resourceClaims", f"resources: {names.DEVICE_CLASS_PREFIX}gpu.nvidia.com"])
+def test_the_way_out_of_devices_that_no_quota_counts_is_counted(field: str) -> None:
+    """A node of a driver takes it as well, as the advice says."""
+    told = budget_messages.uncounted_devices("team/gpu", field)
+    advised = re.search(r"request whole cards by (\S+),", told)
+    assert advised is not None
+    needs = needs_of(read_pod(asking({advised[1]: 2}).read, DIALECTS))[1]
+    assert charge(needs)[CARDS] == 2 and not uncounted(needs)
+    assert may_go_to_driver(Demand(needs))
 
 
 def unknown(amounts: Mapping[str, int]) -> frozenset[str]:
