@@ -20,7 +20,7 @@ test: environment-dev ## run the tests that need no cluster
 	@$(PY) -m pytest tests --ignore=tests/cluster --ignore=tests/node --ignore=tests/isolation --numprocesses=auto --maxprocesses=8 --dist=loadfile
 
 test-isolation: environment-dev ## test the isolation library, with kills at random moments (Linux, gcc)
-	@$(PY) -m pytest tests/isolation
+	@$(PY) -m pytest tests/isolation --timeout=240  # the first run fetches packages
 
 test-isolation-arm64: environment-dev ## test the isolation library for arm64, in an emulator (Debian; installs both)
 	@scripts/system-packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
