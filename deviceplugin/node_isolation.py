@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -17,11 +16,12 @@ from .advertise.announcement import Condition, isolation_condition
 from .arguments import NodePaths
 from .gpus.interface import Gpus, GpusError
 from .inject.card_files import CardFiles
+from .isolation.driver_files import TrialSubject
 from .isolation.isolation import Isolation
 from .isolation.placed import place
 from .isolation.share_files import ShareFiles
 from .isolation.trial import Trial
-from .isolation.trials import Trials
+from .isolation.trials import ROOM_MIB, Trials, card_to_try
 from .isolation.way_in import NotHeldError
 from .node_view import NodeView
 from .usage.usage_report import IsolationState
@@ -47,7 +47,8 @@ class NodeIsolation:
         self._gpus = gpus
         self._paths = paths
         self._changed = changed
-        self._trials = Trials(Trial(paths.run), paths.state / "trials", time.monotonic)
+        self._trial = Trial(paths.run)
+        self._trials = Trials(self._attempt, paths.state / "trials", time.monotonic)
         self._isolation = Isolation(lambda: self.chosen().mode, self._libraries, shares.folder, self._trials.why_not)
         self.hold = self._isolation.hold
 
@@ -87,16 +88,19 @@ class NodeIsolation:
                 self._changed()  # NVIDIA's description of the cards may be another one now
 
     async def try_due(self) -> None:
-        """Tries what has not passed, on the card that is used least."""
-        cards = [card for card in self._view.node().cards if not card.why_not]
-        subjects = [*self._isolation.subjects(cards, self._card_files)]
-        if subjects:
-            await self._trials.run(subjects, await asyncio.to_thread(self._emptiest, [card.uuid for card in cards]))
+        """Tries what has not passed."""
+        await self._trials.run([*self._isolation.subjects(self._healthy(), self._card_files)])
 
-    def _emptiest(self, cards: Sequence[str]) -> str:
-        return min(cards, key=self._used_mib)
+    def _healthy(self) -> list[Card]:
+        return [card for card in self._view.node().cards if not card.why_not]
 
-    def _used_mib(self, card: str) -> int:
+    async def _attempt(self, subject: TrialSubject) -> str:
+        free = await asyncio.to_thread(lambda: {card.uuid: self._free_mib(card) for card in self._healthy()})
+        if card := card_to_try(free):
+            return await self._trial(subject, card)
+        return f"the isolation libraries were not tried: no card has {ROOM_MIB} MiB free"
+
+    def _free_mib(self, card: Card) -> int:
         with suppress(GpusError):
-            return self._gpus.load(card).used_mib
-        return sys.maxsize
+            return (card.memory_mib or 0) - self._gpus.load(card.uuid).used_mib
+        return 0

@@ -6,7 +6,7 @@ change; a failure is tried again each minute, since a card may have been full.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,6 +15,15 @@ from .driver_files import TrialSubject
 _AGAIN_AFTER_S: Final = 60.0
 _MOST_PASSES: Final = 8
 _NOT_TRIED: Final = "the isolation libraries have not been tried with the node's driver yet"
+
+
+ROOM_MIB: Final = 1024
+"""A context of CUDA, and what is tried: with so much free, no program on the card notices."""
+
+
+def card_to_try(free_mib: Mapping[str, int]) -> str:
+    """Returns the card with the most memory free; empty where none has enough."""
+    return max((card for card, free in free_mib.items() if free >= ROOM_MIB), key=free_mib.__getitem__, default="")
 
 
 class _Failure(NamedTuple):
@@ -26,13 +35,13 @@ class Trials:
     """The trials of a node.
 
     Attributes:
-        attempt: tries a subject on a card, by its uuid; returns why it fails, empty where it does not.
+        attempt: tries a subject; returns why it fails, empty where it does not.
         record: the file with the passes.
         now: returns the time in seconds.
     """
 
     def __init__(
-        self, attempt: Callable[[TrialSubject, str], Awaitable[str]], record: Path, now: Callable[[], float]
+        self, attempt: Callable[[TrialSubject], Awaitable[str]], record: Path, now: Callable[[], float]
     ) -> None:
         self._attempt = attempt
         self._record = record
@@ -48,12 +57,11 @@ class Trials:
         failure = self._failures.get(key)
         return failure.why if failure is not None else _NOT_TRIED
 
-    async def run(self, subjects: Iterable[TrialSubject], card: str) -> bool:
-        """Tries what is due on this card; returns whether anything was tried."""
-        due = [each for each in dict.fromkeys(subjects) if self._is_due(each.key)]
-        for subject in due:
-            self._note(subject.key, await self._attempt(subject, card))
-        return bool(due)
+    async def run(self, subjects: Iterable[TrialSubject]) -> None:
+        """Tries what is due."""
+        for subject in dict.fromkeys(subjects):
+            if self._is_due(subject.key):
+                self._note(subject.key, await self._attempt(subject))
 
     def _is_due(self, key: str) -> bool:
         failure = self._failures.get(key)

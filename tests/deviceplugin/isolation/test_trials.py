@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deviceplugin.isolation.driver_files import TrialSubject
-from deviceplugin.isolation.trials import Trials
+from deviceplugin.isolation.trials import Trials, card_to_try
 
 
 class Node:
@@ -15,7 +15,7 @@ class Node:
 
     def __init__(self, folder: Path) -> None:
         self.why = ""
-        self.tried: list[str] = []
+        self.tried: list[TrialSubject] = []
         self.now = 0.0
         self.driver = folder / "libcuda.so.570"
         self.driver.write_text("driver")
@@ -25,8 +25,8 @@ class Node:
     def restart(self) -> None:
         self.trials = Trials(self._attempt, self.record, lambda: self.now)
 
-    async def _attempt(self, subject: TrialSubject, card: str) -> str:
-        self.tried.append(card)
+    async def _attempt(self, subject: TrialSubject) -> str:
+        self.tried.append(subject)
         return self.why
 
     @property
@@ -34,7 +34,7 @@ class Node:
         return TrialSubject(Path("/libraries/1"), (("libcuda.so.1", self.driver),))
 
     async def run(self) -> str:
-        await self.trials.run([self.subject, self.subject], "GPU-1")
+        await self.trials.run([self.subject, self.subject])
         return self.trials.why_not(self.subject)
 
 
@@ -52,7 +52,7 @@ async def test_a_pass_is_kept_over_restarts(node: Node) -> None:
     node.restart()
     assert node.trials.why_not(node.subject) == ""
     assert await node.run() == ""
-    assert node.tried == ["GPU-1"]
+    assert node.tried == [node.subject]
 
 
 async def test_another_driver_or_other_libraries_are_tried_anew(node: Node) -> None:
@@ -79,3 +79,13 @@ async def test_a_record_that_cannot_be_read_is_no_pass(node: Node) -> None:
     node.record.write_bytes(b"\xff")
     node.restart()
     assert "not been tried" in node.trials.why_not(node.subject)
+
+
+@pytest.mark.parametrize(
+    ("free_mib", "card"),
+    [({}, ""), ({"a": 1023}, ""), ({"a": 1024}, "a"), ({"a": 2000, "b": 9000, "c": 100}, "b")],
+)
+def test_the_card_with_the_most_memory_free_is_tried_and_none_where_a_program_would_notice(
+    free_mib: dict[str, int], card: str
+) -> None:
+    assert card_to_try(free_mib) == card
