@@ -198,6 +198,7 @@ TEMPLATE_HASH: Final = "pod-template-hash"  # on the pods of a Deployment's Repl
 REVISION_LABELS: Final = (TEMPLATE_HASH, "controller-revision-hash")  # the latter on those of other workloads
 NAME_LABEL: Final = "app.kubernetes.io/name"  # on our own pods
 NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"  # the API server puts it on every namespace
+AKS_LEAVES_ALONE: Final = "admissions.enforcer/disabled"  # AKS changes the namespaces of other webhooks
 KUBE_SYSTEM: Final = "kube-system"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 

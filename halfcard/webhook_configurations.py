@@ -125,7 +125,7 @@ def _configuration(sort: str, webhooks: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": f"{sort}WebhookConfiguration",
-        "metadata": {"name": CONFIGURATION},
+        "metadata": {"name": CONFIGURATION, "labels": {names.AKS_LEAVES_ALONE: "true"}},
         "webhooks": webhooks,
     }
 

@@ -33,13 +33,39 @@ from .typed import run_commands
 _TEAM: Final = "team-a"
 _FOREIGN_GATE: Final = "example.com/other"
 _CRD: Final = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gpuquotas.{names.OWN_DOMAIN}"
+_CRDS: Final = tuple(
+    f"{kind}.{names.OWN_DOMAIN}" for kind in (names.GPU_QUOTAS, names.CLUSTER_GPU_QUOTAS, names.GPU_QUOTA_USAGES)
+)
+_SCOPE: Final = {
+    "scopeName": "PriorityClass",
+    "operator": "In",
+    "values": ["system-node-critical", "system-cluster-critical"],
+}
+_LIMITED_CLASSES: Final = {
+    "apiVersion": "apiserver.config.k8s.io/v1",
+    "kind": "AdmissionConfiguration",
+    "plugins": [
+        {
+            "name": "ResourceQuota",
+            "configuration": {
+                "apiVersion": "apiserver.config.k8s.io/v1",
+                "kind": "ResourceQuotaConfiguration",
+                "limitedResources": [{"resource": "pods", "matchScopes": [_SCOPE]}],
+            },
+        }
+    ],
+}
 _UNINSTALL_S: Final = 20.0
 
 
 @pytest.fixture(scope="module")
-def bare() -> Iterator[Cluster]:
-    """A cluster; each test leaves nothing of Halfcard but its CRDs and its namespace."""
-    with Cluster() as cluster:
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster that limits the priority classes of the system, as GKE does; each test leaves nothing of Halfcard but
+    its CRDs and its namespace.
+    """
+    file = tmp_path_factory.mktemp("admission") / "admission.json"
+    file.write_text(json.dumps(_LIMITED_CLASSES))
+    with Cluster(flags={"kube-apiserver": [f"--admission-control-config-file={file}"]}) as cluster:
         cluster.create_namespace(_TEAM)
         yield cluster
 
@@ -68,7 +94,7 @@ def release(bare: Cluster) -> Iterator[Release]:
     found = Release(bare)
     yield found
     found.uninstall()
-    bare.kubectl("delete", "crd", f"gpuquotas.{names.OWN_DOMAIN}", f"clustergpuquotas.{names.OWN_DOMAIN}")
+    bare.kubectl("delete", "crd", *_CRDS)
 
 
 @pytest.fixture
@@ -112,6 +138,22 @@ def test_an_upgrade_updates_the_crds(release: Release, earlier: Path) -> None:
     assert _columns(release.crd()) == _columns(shipped)
 
 
+def test_pods_are_created_where_the_api_server_limits_their_priority_class(release: Release) -> None:
+    release.apply("install")
+    cluster, wanted = release.cluster, f"/api/v1/namespaces/{_TEAM}/pods"
+    critical = busybox_pod("critical", "true")
+    critical["spec"]["priorityClassName"] = "system-cluster-critical"
+    refused = cluster.request("POST", wanted, critical)
+    assert not refused.ok and "insufficient quota to match these scopes" in refused.body["message"]
+
+    def pods() -> set[str]:
+        found = cluster.request("GET", f"/api/v1/namespaces/{names.NAMESPACE}/pods").must()["items"]
+        return {each["metadata"]["labels"][names.NAME_LABEL] for each in found}
+
+    critical_ones = {names.ADMISSION_SERVICE, names.EXTENDER_SERVICE, names.QUOTA_SERVICE}
+    cluster.wait_until(lambda: critical_ones <= pods(), what="the pods to be created", details=lambda: str(pods()))
+
+
 def test_quotas_survive_an_uninstall_and_a_new_install_updates_their_crd(release: Release, earlier: Path) -> None:
     release.apply("install", earlier)
     item = quota("gpu", {"hard": {"cards": 4}}, _TEAM)
@@ -137,7 +179,7 @@ def test_an_installation_whose_pods_never_start_refuses_nothing_and_is_removed_i
     release.uninstall()
     assert time.monotonic() - began < _UNINSTALL_S
     bare.kubectl("delete", "pod", "early", f"--namespace={_TEAM}", "--force")
-    left = {f"CustomResourceDefinition {kind}.{names.OWN_DOMAIN}" for kind in ("gpuquotas", "clustergpuquotas")}
+    left = {f"CustomResourceDefinition {name}" for name in _CRDS}
     own = {f"APIService v1alpha1.{names.OWN_DOMAIN}", f"Namespace {names.NAMESPACE}"}
     in_namespace = {f"ConfigMap {names.NAMESPACE} kube-root-ca.crt", f"ServiceAccount {names.NAMESPACE} default"}
     bare.wait_until(
