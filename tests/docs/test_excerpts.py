@@ -19,6 +19,7 @@ COMPARED: Final = {
     "doctor.md": "tests/cli/test_doctor.py",
     "inspect.md": "tests/cli/test_explain.py",
     "install.md": "tests/cluster/helm.py",
+    "platforms.md": "tests/deploy/test_platforms.py",
     "quota.md": "tests/docs/test_excerpts.py",
     "top.md": "tests/cli/test_top.py",
 }
