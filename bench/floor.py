@@ -15,7 +15,7 @@ from typing import Final
 from starlette.types import Receive, Scope, Send
 
 from admission.process import ADMISSION, STATUS
-from certs.certificate_folder import CertificateFiles, ensure
+from certs.folder.certificate_folder import CertificateFiles, ensure
 from certs.server_names import server_names
 from cli.serve import announce
 from halfcard import names

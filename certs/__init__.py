@@ -10,8 +10,8 @@ The decision is the same for both, and pure:
 
 A folder, for a server without a cluster:
 
-- `certificate_folder`: reads, decides, writes; safe with concurrent processes and against a crash at any point
-- `folder_renewal`: checks the folder every minute while a server runs
+- `folder/certificate_folder`: reads, decides, writes; safe with concurrent processes and against a crash at any point
+- `folder/folder_renewal`: checks the folder every minute while a server runs
 
 An installation, with `python -m certs keep`:
 

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from certs.certificate_folder import CertificateFolderError, ensure
 from certs.chains import chains
+from certs.folder.certificate_folder import CertificateFolderError, ensure
 from certs.process import CertificateService
 from certs.server_names import InvalidServerName, server_names
 from certs.webhooks.registration import RegisteredWebhooks

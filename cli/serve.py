@@ -19,8 +19,8 @@ from admission.arguments import add_common
 from admission.entry.callers import TokenFile
 from admission.policy_settings import policy_of
 from admission.process import ADMISSION, STATUS, Webhook, WebhookAddresses
-from certs.certificate_folder import CertificateFiles, CertificateFolderError, ensure
-from certs.folder_renewal import FolderRenewal
+from certs.folder.certificate_folder import CertificateFiles, CertificateFolderError, ensure
+from certs.folder.folder_renewal import FolderRenewal
 from certs.server_names import ServerNames, server_names
 from extender.arguments import add_extender_address
 from extender.folder.folder_extender import FolderExtender

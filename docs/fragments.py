@@ -14,10 +14,11 @@ from admission.entry import body_bounds
 from admission.policy import AdmissionPolicy
 from admission.registration.static_guard import GUARDED
 from admission.verdict import ALLOWED, Verdict
-from certs import certificate_checks, controller, folder_renewal, lifetimes
+from certs import certificate_checks, controller, lifetimes
 from certs import metrics as certs_metrics
 from certs.chain_state import ChainState, object_paths
 from certs.chains import chains
+from certs.folder import folder_renewal
 from certs.reconcile import ReconcileResult
 from certs.tokens import token_plan
 from cli.diagnosis.checks import CHECKS

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from certs.certificate_folder import CertificateFiles
+from certs.folder.certificate_folder import CertificateFiles
 
 
 def trusting(bundle: bytes) -> ssl.SSLContext:

@@ -13,7 +13,7 @@ import pytest
 from cryptography import x509
 
 from certs.certificate_checks import BACKDATED
-from certs.certificate_folder import CertificateFiles, CertificateFolderError, FolderOutcome, ensure
+from certs.folder.certificate_folder import CertificateFiles, CertificateFolderError, FolderOutcome, ensure
 from certs.lifetimes import AUTHORITY_LIFE, LAST_CALL, LEAF_LIFE, RETIREMENT
 from certs.server_names import server_names
 from serving import shared_folder
@@ -156,7 +156,7 @@ DIE_AT_A_SYNC = """
 import os, signal, sys
 from datetime import datetime
 from pathlib import Path
-from certs.certificate_folder import ensure
+from certs.folder.certificate_folder import ensure
 from certs.server_names import server_names
 
 folder, now, left = Path(sys.argv[1]), datetime.fromisoformat(sys.argv[2]), int(sys.argv[3])

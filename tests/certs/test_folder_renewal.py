@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from certs.folder_renewal import FolderRenewal
+from certs.folder.folder_renewal import FolderRenewal
 from certs.lifetimes import LEAF_LIFE
 from certs.server_names import server_names
 from serving.log import Log

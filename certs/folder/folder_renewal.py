@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from certs.certificate_folder import CertificateFolderError, ensure
+from certs.folder.certificate_folder import CertificateFolderError, ensure
 from certs.server_names import ServerNames
 from serving.log import Log, utc_now
 
