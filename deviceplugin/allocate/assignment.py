@@ -101,7 +101,10 @@ def check_fits(title: str, node: Node, uses: Mapping[str, CardUse], others: Iter
         holders = [pod for pod in running if name in pod.uses]
         left = _left(card, [pod.uses[name] for pod in holders])
         if take(card, left, uses[name]) is None:
-            raise RefusedError(f"pod {title}: card {_title(card)} {_taken(left, holders)}; {_AGAIN}")
+            raise RefusedError(
+                f"pod {title}: card {_title(card)} {_taken(left, holders)}; delete the pod to have it placed again, "
+                f"or {_AGAIN}"
+            )
 
 
 def _left(card: Card, uses: Iterable[CardUse]) -> CardRoom:

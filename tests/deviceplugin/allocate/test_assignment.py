@@ -186,7 +186,7 @@ HELD: Final = {
 @pytest.mark.parametrize(("uses", "words"), HELD.values(), ids=HELD)
 def test_a_pod_does_not_start_on_a_card_with_too_little_left(uses: list[CardUse], words: str) -> None:
     others = [RunningPod(f"team/{number}", {"GPU-0": use}) for number, use in enumerate(uses)]
-    with pytest.raises(RefusedError, match=rf"pod team/p: card 0 \(GPU-0\) {words}; kubelet tries again"):
+    with pytest.raises(RefusedError, match=rf"pod team/p: card 0 \(GPU-0\) {words}; delete the pod to have it"):
         check_fits("team/p", TWO, {"GPU-0": CardUse(CardMode.SHARED, 30, 5120, 0)}, others)
 
 
