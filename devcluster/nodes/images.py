@@ -1,6 +1,6 @@
 """Makes container images when they are needed: there is no registry, and nothing is pulled.
 
-An archive as `docker save` writes it: one layer with a static busybox, shared by all images.
+An archive as `docker save` writes it, with one layer: a static busybox, shared by all images; or one static program.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..build.binaries import kubernetes_module, kubernetes_version, program_path
 from ..errors import CannotStartError
 
 BUSYBOX = "halfcard.test/busybox:1"
 PAUSE = "halfcard.test/pause:1"
+SCHEDULER = "registry.k8s.io/kube-scheduler"
 
 _COMMANDS: Mapping[str, Sequence[str]] = {BUSYBOX: ["sh"], PAUSE: ["sleep", "infinity"]}
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -57,6 +59,13 @@ def _layer() -> bytes:
     return content.getvalue()
 
 
+def _program_layer(program: Path) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        _add(archive, f"bin/{program.name}", program.read_bytes(), mode=0o755)
+    return content.getvalue()
+
+
 def _config(command: Sequence[str], diff_id: str) -> dict[str, Any]:
     machine = platform.machine()
     return {
@@ -68,12 +77,21 @@ def _config(command: Sequence[str], diff_id: str) -> dict[str, Any]:
 
 
 def write_images(path: Path) -> None:
-    layer = _layer()
+    _write(path, _layer(), _COMMANDS)
+
+
+def write_scheduler_image(path: Path) -> None:
+    """Writes kube-scheduler as Kubernetes publishes it: the program alone, under the name with its version."""
+    image = f"{SCHEDULER}:{kubernetes_version(kubernetes_module())}"
+    _write(path, _program_layer(program_path("kube-scheduler")), {image: ["kube-scheduler"]})
+
+
+def _write(path: Path, layer: bytes, commands: Mapping[str, Sequence[str]]) -> None:
     diff_id = f"sha256:{hashlib.sha256(layer).hexdigest()}"
     manifest = []
     with tarfile.open(path, mode="w") as archive:
         _add(archive, "layer.tar", layer)
-        for number, (image, command) in enumerate(_COMMANDS.items()):
+        for number, (image, command) in enumerate(commands.items()):
             _add(archive, f"{number}.json", json.dumps(_config(command, diff_id)).encode())
             manifest.append({"Config": f"{number}.json", "RepoTags": [image], "Layers": ["layer.tar"]})
         _add(archive, "manifest.json", json.dumps(manifest).encode())

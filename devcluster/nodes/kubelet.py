@@ -31,7 +31,7 @@ def configuration(identity: NodeIdentity, *, cgroup: str) -> Object:
         "containerRuntimeEndpoint": f"unix://{SOCKET}",
         "volumePluginDir": "/var/lib/kubelet/volume-plugins",
         "resolvConf": "",
-        "clusterDNS": ["10.96.0.10"],  # no server listens there; without it every pod gets a warning event
+        "clusterDNS": ["10.96.0.10"],  # `services.py` may answer there; without it every pod gets a warning event
         "clusterDomain": "cluster.local",
         "maxPods": 250,  # its pods' network has 253 addresses
         "nodeStatusUpdateFrequency": "2s",  # a device plugin's units soon appear on the Node

@@ -1,8 +1,8 @@
 """The network of a node: a veth pair into its cluster's network namespace, and a network for its pods.
 
 The cluster's namespace is the router: nodes reach the API server and each other's pods, and the API server reaches
-kubelets. The machine's own network sees none of it. Pods reach one Service only, `kubernetes`, whose address the API
-server has itself, because there is no kube-proxy.
+kubelets. The machine's own network sees none of it. There is no kube-proxy: pods reach the Service `kubernetes`, whose
+address the API server has itself, and others only where `services.py` runs.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from devcluster.cluster import Cluster
 from devcluster.control_plane.client import CommandResult, run
 from devcluster.errors import CannotStartError
 from devcluster.nodes.containerd import SNAPSHOTTER, SOCKET
+from devcluster.nodes.images import write_scheduler_image
 from devcluster.nodes.node import RealNode
 from halfcard import names
 
@@ -26,6 +27,14 @@ def load_image(node: RealNode) -> None:
     """Builds Halfcard's image from the checkout and imports it; its base is built only once."""
     archive = node.folder / "halfcard.tar"
     assert build([str(archive)]) == 0
+    images(node, "import", "--local", f"--snapshotter={SNAPSHOTTER}", str(archive))
+    archive.unlink()
+
+
+def load_scheduler_image(node: RealNode) -> None:
+    """Imports kube-scheduler of the cluster's version, under the name that Kubernetes publishes it."""
+    archive = node.folder / "kube-scheduler.tar"
+    write_scheduler_image(archive)
     images(node, "import", "--local", f"--snapshotter={SNAPSHOTTER}", str(archive))
     archive.unlink()
 
