@@ -28,6 +28,7 @@ _SUMMARIES: Final[Mapping[str, str]] = {
     "top": "show the current usage of cards, as the nodes' agents measure it",
     "doctor": "find out what is wrong with an installation, and how to fix it",
     "quota": "show the quotas of a namespace: what is allowed, what is used, and by which pods",
+    "scheduler-config": "print the configuration with which kube-scheduler calls Halfcard's extender",
     "certs": "show the installation's certificates, or request new ones",
     "simulate": "replay a workload with the same placement, and show the result",
     "demo": "see the real service judge good and bad manifests (under 20 seconds)",
@@ -35,7 +36,7 @@ _SUMMARIES: Final[Mapping[str, str]] = {
     "completion": "print what bash, zsh or fish needs to complete commands and options",
     "dev": "start a real Kubernetes with Halfcard on this machine, from a checkout",
 }
-"""What each command does; its module in this package has its name."""
+"""What each command does; its module in this package has its name, with _ for a dash."""
 
 
 def parser(program: str = _PROGRAM, only: str | None = None) -> argparse.ArgumentParser:
@@ -58,7 +59,7 @@ def parser(program: str = _PROGRAM, only: str | None = None) -> argparse.Argumen
 
 
 def _add_arguments(command: argparse.ArgumentParser, name: str) -> None:
-    module = import_module(f"{__package__}.{name}")
+    module = import_module(f"{__package__}.{name.replace('-', '_')}")
     module.add_arguments(command)
     command.set_defaults(run=module.run, title=f"{_PROGRAM} {name}")
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from halfcard import __version__
-from halfcard.dialects import ALL
 
-from . import checks_template, guard_template
+from . import checks_template, guard_template, scheduler_template
 from .rendered import manifests
 from .values_schema import from_code
 
@@ -22,8 +21,7 @@ GUARD: Final = CHART / "templates" / "guard.yaml"
 CHECKS: Final = CHART / "templates" / "_checks.tpl"
 MANIFESTS: Final = CHART.parents[1] / "halfcard.yaml"
 SCHEDULER: Final = CHART.parents[1] / "scheduler" / "halfcard.yaml"
-
-_IGNORED: Final = " # no node publishes it, so only Halfcard can count it\n        ignoredByScheduler: true"
+CONFIGURATION: Final = CHART / "templates" / "_scheduler.tpl"
 
 
 def made(helm: str) -> Mapping[Path, Callable[[], str]]:
@@ -32,7 +30,8 @@ def made(helm: str) -> Mapping[Path, Callable[[], str]]:
         GUARD: guard_template.template,
         CHECKS: checks_template.template,
         SCHEMA: lambda: from_code(SCHEMA.read_text()),
-        SCHEDULER: lambda: with_resources(SCHEDULER.read_text()),
+        SCHEDULER: scheduler_template.file,
+        CONFIGURATION: scheduler_template.template,
         MANIFESTS: partial(manifests, helm, CHART),
     }
 
@@ -40,11 +39,3 @@ def made(helm: str) -> Mapping[Path, Callable[[], str]]:
 def with_version(title: str) -> str:
     """Sets the version of the chart, which is that of the image."""
     return re.sub(r"^(version|appVersion): .*$", rf"\1: {__version__}", title, flags=re.MULTILINE)
-
-
-def with_resources(configuration: str) -> str:
-    """Replaces the `managedResources` of a scheduler configuration; the file ends with them."""
-    ignored = frozenset[str]().union(*(dialect.without_ids - {*dialect.offered} for dialect in ALL))
-    resources = dict.fromkeys(resource for dialect in ALL for resource in sorted(dialect.resources))
-    lines = "".join(f"      - name: {each}{_IGNORED if each in ignored else ''}\n" for each in resources)
-    return re.sub(r"(managedResources:.*\n)[\s\S]*", rf"\1{lines}", configuration)
