@@ -11,7 +11,7 @@ from .finding import Check, Finding, FoundFault
 from .nodes import agents, node_cards, node_health, node_versions, peer_programs
 from .processes import own_services, process_pods, process_rights, process_settings, process_workloads
 from .quotas import gpu_quota_checks, native_quota_checks
-from .scheduler import extender_calls, scheduler_checks, waiting_pods
+from .scheduler import extender_calls, scheduler_checks, scheduler_programs, waiting_pods
 from .snapshot import Snapshot
 from .webhooks import device_classes, refused_workloads, webhook_answers, webhook_registration
 
@@ -29,6 +29,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     *trusted_authorities.CHECKS,
     *due_certificates.CHECKS,
     *served_certificates.CHECKS,
+    *scheduler_programs.CHECKS,
     *scheduler_checks.CHECKS,
     *extender_calls.CHECKS,
     *waiting_pods.CHECKS,

@@ -204,6 +204,12 @@ def configuration_file(pod: Object) -> str:
     return ""
 
 
+def scheduler_image(pod: Object) -> str:
+    """Returns the image of the container that runs kube-scheduler, which may not be the only one of its pod."""
+    images = [str(each.get("image") or "") for each in pod["spec"].get("containers") or ()]
+    return next((image for image in images if "kube-scheduler" in image), "")
+
+
 def config_map_of(pod: Object, file: str) -> tuple[str, str] | None:
     """The ConfigMap, and the entry in it, that a file of a pod comes from."""
     maps = {each["name"]: each["configMap"]["name"] for each in pod["spec"].get("volumes") or () if "configMap" in each}

@@ -109,6 +109,10 @@ class WorkloadSnapshot(NamedTuple):
     def is_ours(self) -> bool:
         return self.namespace == names.NAMESPACE and self.account in PROCESSES
 
+    @property
+    def is_our_scheduler(self) -> bool:
+        return (self.namespace, self.account) == (names.NAMESPACE, names.SCHEDULER)
+
 
 class MissingRight(NamedTuple):
     """A right that a process needs and does not have; `role` is the object that should grant it."""

@@ -107,11 +107,13 @@ class Scheduler(NamedTuple):
     Attributes:
         file: of its configuration; empty where it has none.
         configuration: what stands there; None where that cannot be seen.
+        image: of its container.
     """
 
     pod: str
     file: str
     configuration: Object | None
+    image: str = ""
 
 
 class RefusedWorkload(NamedTuple):

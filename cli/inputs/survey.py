@@ -239,7 +239,10 @@ def _pod(annotations: Mapping[str, str], sees: str) -> Object:
 
 async def _of_schedulers(reader: Reader, settings: Settings) -> dict[str, Any]:
     """Reads schedulers that run as pods with a configuration from a ConfigMap; files on a node's disk are invisible."""
-    pods = await reader.selected(f"{_SYSTEM}/pods", labelSelector="component=kube-scheduler")
+    pods = [
+        *await reader.selected(f"{_CORE}/pods", labelSelector="component in (kube-scheduler, scheduler)"),
+        *await reader.selected(f"{_OURS}/pods", labelSelector=f"{names.NAME_LABEL}={names.SCHEDULER}"),
+    ]
     selector = "reason=FailedScheduling"
     failed = await reader.selected(f"{_CORE}/events", fieldSelector=selector) if settings.derived_resources else ()
     return {
@@ -250,10 +253,15 @@ async def _of_schedulers(reader: Reader, settings: Settings) -> dict[str, Any]:
 
 async def _scheduler(reader: Reader, pod: Object) -> Scheduler:
     file = observations.configuration_file(pod)
-    title = f"{names.KUBE_SYSTEM}/{pod['metadata']['name']}"
+    namespace = pod["metadata"]["namespace"]
     source = observations.config_map_of(pod, file)
-    there = await reader.object(f"{_SYSTEM}/configmaps/{source[0]}") if source else None
-    return Scheduler(title, file, _configuration(there, source[1]) if there and source else None)
+    there = await reader.object(f"{_CORE}/namespaces/{namespace}/configmaps/{source[0]}") if source else None
+    return Scheduler(
+        f"{namespace}/{pod['metadata']['name']}",
+        file,
+        _configuration(there, source[1]) if there and source else None,
+        observations.scheduler_image(pod),
+    )
 
 
 def _configuration(config_map: Object, entry: str) -> Object | None:

@@ -37,11 +37,15 @@ def _without_image(snapshot: Snapshot) -> Iterator[FoundFault]:
         if pod.container.waits in _NO_IMAGE:
             said = printable(pod.container.message, _WORDS_CHARS)
             got = f"{pod.container.waits}: {pod.container.image}" + (f": {said}" if said else "")
-            fix = (
-                "import the image on that node; or push it to a registry that the node reaches, and name it in the"
-                " chart's values `image.repository` and `imagePullSecrets`"
-            )
-            yield FoundFault(_where(pod), got, fix, _IMPORT, pod.subject)
+            yield FoundFault(_where(pod), got, *_way_to_image(pod), pod.subject)
+
+
+def _way_to_image(pod: OwnPod) -> tuple[str, str]:
+    """Returns how the node gets the image, and the command for it; kube-scheduler's is Kubernetes' own."""
+    if pod.account == names.SCHEDULER:
+        return "name an image of kube-scheduler that the node can pull in the chart's value `scheduler.image`", ""
+    push = "or push it to a registry that the node reaches, and name it in the chart's values"
+    return f"import the image on that node; {push} `image.repository` and `imagePullSecrets`", _IMPORT
 
 
 def _crashing(snapshot: Snapshot) -> Iterator[FoundFault]:

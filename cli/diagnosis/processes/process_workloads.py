@@ -54,20 +54,21 @@ _REMEDIES: Final = (
 )
 
 
-def _ours(snapshot: Snapshot) -> Iterator[WorkloadSnapshot]:
-    return (each for each in snapshot.workloads if each.is_ours)
+def _of_the_chart(snapshot: Snapshot) -> Iterator[WorkloadSnapshot]:
+    """Yields those of Halfcard's processes, and its kube-scheduler."""
+    return (each for each in snapshot.workloads if each.is_ours or each.is_our_scheduler)
 
 
 def _off(snapshot: Snapshot) -> Iterator[FoundFault]:
     """Checks that every process runs; the quota service is needed only where there are quotas."""
-    for each in _ours(snapshot):
+    for each in _of_the_chart(snapshot):
         if each.is_off and (each.account != names.QUOTA_SERVICE or snapshot.budgets):
             command = f"kubectl -n {each.namespace} scale {each.kind.lower()} {each.name} --replicas=2"
             yield FoundFault(str(each), "it is scaled to zero", "scale it up again", command, each.account)
 
 
 def _without_pods(snapshot: Snapshot) -> Iterator[FoundFault]:
-    for each in _ours(snapshot):
+    for each in _of_the_chart(snapshot):
         if each.lacks:
             said = printable(each.refusal, _WORDS_CHARS)
             got = (
@@ -84,7 +85,7 @@ def _remedy(each: WorkloadSnapshot) -> Remedy:
 
 
 def _mixed(snapshot: Snapshot) -> Iterator[FoundFault]:
-    images = {image: str(each) for each in _ours(snapshot) for image in each.images}
+    images = {image: str(each) for each in snapshot.workloads if each.is_ours for image in each.images}
     if len(images) > 1:
         got = "; ".join(f"{where} runs {image}" for image, where in images.items())
         fix = "upgrade all of them to one version"

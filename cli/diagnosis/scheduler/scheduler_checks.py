@@ -1,4 +1,4 @@
-"""Checks that the scheduler calls the extender for every pod with claims, and that a replica binds."""
+"""Checks that a replica binds, and that pods with claims were bound through the extender."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from halfcard import names
 
 from ..causes import NOT_WORKING
 from ..finding import BROKEN, WARNING, Check, FoundFault, several
-from ..snapshot import ABSENT, Object, PodSnapshot, Scheduler, Snapshot
+from ..snapshot import ABSENT, Object, PodSnapshot, Snapshot
+from .scheduler_programs import PAGE, unmanaged
 
 _SILENT: Final = timedelta(seconds=60)
 """A Lease is renewed every few seconds, and may be taken after 15."""
-
-_PAGE: Final = "start it with a configuration of deploy/scheduler (docs/scheduler.md)"
 
 
 # --- leaders ---------------------------------------------------------------------------------------------------------
@@ -80,7 +79,7 @@ def _past_extender(snapshot: Snapshot) -> Iterator[FoundFault]:
         is_called_since = bool(recorded) and recorded[-1] > at
         if not pods[at].is_past_extender or (is_called_since and recorded[0] > at):
             continue
-        if not set(resources) <= _unmanaged(snapshot) or not resources:
+        if not set(resources) <= unmanaged(snapshot) or not resources:
             yield _bypassing(pods[at], is_called=is_called_since)
 
 
@@ -90,7 +89,7 @@ def _bypassing(pod: PodSnapshot, *, is_called: bool) -> FoundFault:
     then = "its node's agent chose its cards" if pod.by_agent else "it has no record of its cards"
     got = f"the newest one, {pod.title} of {pod.created}, was bound without the extender: {then}"
     add = f"add {resources} to `managedResources` in the scheduler's configuration, and restart it"
-    fix = add if is_called else f"check which scheduler bound it; {_PAGE}; if it has one, {add}"
+    fix = add if is_called else f"check which scheduler bound it; {PAGE}; if it has one, {add}"
     return FoundFault(f"pods that request {resources}", got, f"{fix}; the next such pod shows whether this worked")
 
 
@@ -101,88 +100,6 @@ def _unrecorded(snapshot: Snapshot) -> Iterator[FoundFault]:
         yield FoundFault("pods that request cards", f"{several(pods, 'pod')} without a record", fix)
 
 
-# --- the scheduler's configuration -----------------------------------------------------------------------------------
-
-
-def _readable(snapshot: Snapshot) -> list[tuple[Scheduler, list[Object]]]:
-    """Returns the schedulers with a readable configuration, and their extenders."""
-    found = [(each, each.configuration) for each in snapshot.schedulers if each.configuration is not None]
-    return [(each, _extenders(configuration)) for each, configuration in found]
-
-
-def _extenders(configuration: Object) -> list[Object]:
-    """Reads the extenders of a configuration, whose content may be anything."""
-    found = configuration.get("extenders")
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-
-
-def _unconfigured(snapshot: Snapshot) -> Iterator[FoundFault]:
-    for each in snapshot.schedulers:
-        if not each.file:
-            yield FoundFault(f"pod {each.pod}", "kube-scheduler runs without --config", _PAGE)
-    for each, extenders in _readable(snapshot):
-        if not any(extender.get("filterVerb") for extender in extenders):
-            yield FoundFault(f"pod {each.pod}", f"{each.file} names no extender", _PAGE)
-
-
-def _unmanaged(snapshot: Snapshot) -> set[str]:
-    """Returns the offered resources that a readable configuration lacks."""
-    return {resource for _, extenders in _readable(snapshot) for resource in _lacking(snapshot, extenders)}
-
-
-def _lacking(snapshot: Snapshot, extenders: list[Object]) -> list[str]:
-    there = {resource for node in snapshot.nodes for resource in node.offers}
-    managed = {item.get("name") for extender in extenders for item in extender.get("managedResources") or ()}
-    return sorted((there & snapshot.settings.enabled_dialects().resources) - managed) if managed else []
-
-
-def _misconfigured(snapshot: Snapshot) -> Iterator[FoundFault]:
-    for each, extenders in _readable(snapshot):
-        if missing := _lacking(snapshot, extenders):
-            got = f"managedResources lacks {', '.join(missing)}"
-            yield FoundFault(f"pod {each.pod}", got, f"add it: pods that request it bypass Halfcard; {_PAGE}")
-        for extender in extenders:
-            for got, fix in _flaws(extender):
-                yield FoundFault(f"pod {each.pod}", f"the extender {got}", f"{fix}; {_PAGE}")
-
-
-def _flaws(extender: Object) -> Iterator[tuple[str, str]]:
-    if extender.get("filterVerb") and not extender.get("bindVerb"):
-        yield "has no bindVerb", "add it: without it, nothing is recorded"
-    if extender.get("ignorable"):
-        yield "is ignorable", "make it `ignorable: false`"
-    tls = extender.get("tlsConfig") or {}
-    if extender.get("enableHTTPS") and not (tls.get("caFile") or tls.get("caData")):
-        yield "is called by HTTPS without caFile", "add it: without it, any server at that address is trusted"
-
-
-# --- what only quotas count ------------------------------------------------------------------------------------------
-
-
-def _asks_derived(snapshot: Snapshot) -> Iterator[FoundFault]:
-    if snapshot.settings.derived_resources is None:
-        return
-    fix = f"ignoredResourceGroups: [{names.DERIVED_GROUP}] under NodeResourcesFit of each of its profiles; {_PAGE}"
-    for each in snapshot.schedulers:
-        for profile in _profiles(each.configuration) if each.configuration is not None else ():
-            if names.DERIVED_GROUP not in _ignored(profile):
-                name = profile.get("schedulerName", names.DEFAULT_SCHEDULER)
-                yield FoundFault(f"pod {each.pod}", f"profile {name} does not ignore {names.DERIVED_GROUP}", fix)
-    waiting = {each.title for each in snapshot.pods if not each.node}
-    if short := [title for title in snapshot.short_of_derived if title in waiting]:
-        yield FoundFault(f"{several(short, 'pod')}", f"its scheduler reports Insufficient {names.DERIVED_GROUP}", fix)
-
-
-def _profiles(configuration: Object) -> list[Object]:
-    found = configuration.get("profiles") or [{}]
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-
-
-def _ignored(profile: Object) -> list[str]:
-    plugins = [each for each in profile.get("pluginConfig") or () if each.get("name") == "NodeResourcesFit"]
-    return [group for each in plugins for group in (each.get("args") or {}).get("ignoredResourceGroups") or ()]
-
-
 CHECKS: Final[tuple[Check, ...]] = (
     Check(
         "extender-not-led",
@@ -191,29 +108,6 @@ CHECKS: Final[tuple[Check, ...]] = (
         "Without a leader, pods that request cards are not bound.",
         _without_leader,
         unless=(*NOT_WORKING, "clock-skew"),
-    ),
-    Check(
-        "scheduler-without-extender",
-        BROKEN,
-        "kube-scheduler reads a configuration with Halfcard's extender",
-        "Otherwise pods are bound by counts, and no card is chosen or recorded. The doctor sees schedulers that run as"
-        " pods with the label `component: kube-scheduler`, and files that come from a ConfigMap.",
-        _unconfigured,
-    ),
-    Check(
-        "scheduler-misconfigured",
-        WARNING,
-        "the scheduler's extender binds, is not ignorable, is verified by a CA if it is called over HTTPS, and manages"
-        " every GPU resource that nodes offer",
-        "Otherwise pods bypass Halfcard and have no record, or another server answers in its place.",
-        _misconfigured,
-    ),
-    Check(
-        "scheduler-asks-derived",
-        BROKEN,
-        f"with `derived_resources`, every scheduler of GPU pods ignores the group {names.DERIVED_GROUP}",
-        "No node offers these resources: a scheduler that does not ignore them finds no node for any GPU pod.",
-        _asks_derived,
     ),
     Check(
         "scheduler-past-extender",

@@ -13,6 +13,7 @@ import yaml
 
 from cli.diagnosis.checks import CHECKS, Diagnosis, diagnose
 from cli.diagnosis.finding import several
+from cli.diagnosis.own_objects import ContainerState
 from cli.diagnosis.quotas.gpu_quota_checks import CRDS, SPEC, VERSION
 from cli.diagnosis.snapshot import ABSENT, NotOfferedEvent, Probe, RefusedWorkload, Scheduler, Snapshot, UnreadSource
 from extender.scheduler_api.scheduler_contact import HandshakeFailure
@@ -115,6 +116,13 @@ def scheduled_by(file: str, configuration: Item | None) -> Snapshot:
     return replace(HEALTHY, schedulers=(Scheduler("kube-system/kube-scheduler-a", file, configuration),))
 
 
+def with_second_scheduler(configuration: Item, image: str = "registry.example/kube-scheduler:v1.35.9") -> Snapshot:
+    """A second scheduler, of which Halfcard serves the profile `halfcard-scheduler`."""
+    second = Scheduler("halfcard-system/second", "/c/s.yaml", configuration, image)
+    settings = Settings(set_scheduler_name=names.SCHEDULER)
+    return replace(HEALTHY, settings=settings, schedulers=(*HEALTHY.schedulers, second))
+
+
 def with_workload(*found: Any) -> Snapshot:
     return replace(HEALTHY, workloads=(*HEALTHY.workloads, *found))
 
@@ -160,6 +168,10 @@ def test_listed_classes_and_classes_of_other_devices_are_no_findings() -> None:
     nic = class_of("nic.example.com", "device.driver == 'nic.example.com'", resource=None)
     assert diagnose(replace(HEALTHY, device_classes=(class_of("gpu.nvidia.com"), nic))).findings == ()
 
+
+NO_SCHEDULER_IMAGE: Final = own_pod(
+    names.SCHEDULER, is_ready=False, container=ContainerState("kube-scheduler:v9", waits="ErrImagePull")
+)
 
 FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
     "no configuration is there": (
@@ -292,6 +304,31 @@ FAULTS: Final[dict[str, tuple[Snapshot, str, str]]] = {
         scheduled_by("/etc/s.yaml", {"profiles": []}),
         "scheduler-without-extender",
         "/etc/s.yaml names no extender",
+    ),
+    "a second scheduler with a served profile has no extender": (
+        with_second_scheduler({"profiles": [{"schedulerName": names.SCHEDULER}]}),
+        "scheduler-without-extender",
+        "pod halfcard-system/second: /c/s.yaml names no extender",
+    ),
+    "a second scheduler is newer than the API server": (
+        with_second_scheduler(scheduler(), image="registry.example:5000/kube-scheduler:v1.37.2"),
+        "scheduler-version",
+        "it runs registry.example:5000/kube-scheduler:v1.37.2; the API server is v1.36.0",
+    ),
+    "a second scheduler is two versions older": (
+        with_second_scheduler(scheduler(), image="kube-scheduler:v1.34.0@sha256:0"),
+        "scheduler-version",
+        "kube-scheduler:v1.34.0",
+    ),
+    "the image of Halfcard's own scheduler is nowhere": (
+        replace(HEALTHY, own_pods=(*HEALTHY.own_pods, NO_SCHEDULER_IMAGE)),
+        "image-missing",
+        "ErrImagePull: kube-scheduler:v9",
+    ),
+    "Halfcard's own scheduler is scaled to zero": (
+        with_workload(workload("Deployment", names.SCHEDULER, images=("kube-scheduler:v1.36.0",), is_off=True)),
+        "scaled-to-zero",
+        names.SCHEDULER,
     ),
     "a resource that nodes offer is not managed": (
         scheduled_by("/etc/s.yaml", scheduler(managedResources=[{"name": names.VCUDA_CORE}])),
@@ -582,6 +619,24 @@ def test_every_check_is_named_once_and_every_cause_is_a_check() -> None:
 
 
 HARMLESS: Final[dict[str, Snapshot]] = {
+    "a second scheduler calls the extender, and the cluster's own one is not served": replace(
+        with_second_scheduler({**scheduler(), "profiles": [{"schedulerName": names.SCHEDULER}]}),
+        settings=Settings(schedulers=[names.SCHEDULER], set_scheduler_name=names.SCHEDULER),
+        schedulers=(
+            Scheduler("kube-system/kube-scheduler-a", "", None, "kube-scheduler:v1.36.0"),
+            Scheduler(
+                "halfcard-system/second",
+                "/c/s.yaml",
+                {**scheduler(), "profiles": [{"schedulerName": names.SCHEDULER}]},
+                "kube-scheduler:v1.35.9",
+            ),
+        ),
+        pods=(),
+    ),
+    "a scheduler that Halfcard does not serve has no extender": with_second_scheduler(
+        {"profiles": [{"schedulerName": "batch"}]}
+    ),
+    "the image of a scheduler has no version": with_second_scheduler(scheduler(), image="kube-scheduler@sha256:0"),
     **planted.PECULIAR,
     "webhooks are called at an address": registered(by_address(""), of=""),
     "more is sent than need be": registered(
