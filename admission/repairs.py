@@ -15,7 +15,7 @@ from halfcard.added_resources import AddedResources, named_by, says, written
 from halfcard.claims import MEMORY
 from halfcard.patches import PatchOperation, Pointer, append
 from halfcard.pod.requests import LIMITS, REQUESTS, RequestingContainer, ResourceRequest
-from halfcard.pod.spec import Pod, Toleration, ephemeral_places
+from halfcard.pod.spec import Pod, PodSpec, Toleration, ephemeral_places
 from halfcard.problems import NOT_EQUAL, QUOTA_GATE
 from halfcard.quantity import Quantity
 
@@ -233,7 +233,7 @@ def _place(pod: Pod, placement: PlacementDefaults) -> Iterator[PatchOperation]:
     spec = pod.spec
     if spec is None:
         return
-    if placement.scheduler_name and spec.scheduler_name in _ANY_SCHEDULER - {placement.scheduler_name}:
+    if _is_to_change_scheduler(pod, spec, placement.scheduler_name):
         yield PatchOperation("add", ("spec", "schedulerName"), placement.scheduler_name)
     if placement.runtime_class_name and not spec.runtime_class_name:
         yield PatchOperation("add", ("spec", "runtimeClassName"), placement.runtime_class_name)
@@ -243,6 +243,13 @@ def _place(pod: Pod, placement: PlacementDefaults) -> Iterator[PatchOperation]:
         yield PatchOperation("add", ("spec", "tolerations"), missing)
     elif missing:
         yield from (PatchOperation("add", ("spec", "tolerations", "-"), each) for each in missing)
+
+
+def _is_to_change_scheduler(pod: Pod, spec: PodSpec, name: str | None) -> bool:
+    """Returns whether a pod gets a scheduler's name; one of a DaemonSet runs on every node of its own anyway."""
+    if name is None or names.DAEMON_LABEL in pod.labels:
+        return False
+    return spec.scheduler_name in _ANY_SCHEDULER - {name}
 
 
 def _toleration(toleration: Toleration) -> dict[str, str]:

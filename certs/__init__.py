@@ -20,5 +20,6 @@ An installation, with `python -m certs keep`:
 - `reconcile`: one pass: reads, decides, writes the version that was read
 - `webhooks`: registers the webhooks; `tokens` keeps the caller tokens of their paths
 - `controller`: repeats both, with `metrics`, and `change_events` about changes
+- `scheduler_restart`: restarts the chart's own kube-scheduler for a new CA
 - `process`: the parts that run together; `__main__` starts them
 """

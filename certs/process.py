@@ -13,6 +13,7 @@ from certs.chains import CONFIGURATIONS, Chain, ObjectPath
 from certs.change_events import report, report_registration
 from certs.controller import EVERY_S, ChainsController
 from certs.metrics import CertificateMetrics
+from certs.scheduler_restart import SchedulerRestart
 from certs.store import ApiStore
 from certs.tokens.token_plan import IN_AN_INSTALLATION, TokenRules
 from certs.tokens.token_rotation import TokenRotation, callers_secret
@@ -63,8 +64,9 @@ class CertificateService:
         )
         self._namespace = registered.namespace
         self._metrics = metrics
+        self._restart = SchedulerRestart(store, registered.namespace, log) if chains else None
         self._controller = ChainsController(
-            store, chains, metrics, on_change, log, every_s=every_s, after=self._registration.reconcile
+            store, chains, metrics, on_change, log, every_s=every_s, after=self._after_certificates
         )
         self._informers = [self._follow(access, place) for place in CONFIGURATIONS]
         slices = Collection(access, slices_path(registered.namespace), dict[str, Any])
@@ -74,6 +76,11 @@ class CertificateService:
         """Follows one webhook configuration: an empty caBundle refuses pods, so it is repaired at once."""
         only = Collection(access, place.collection, dict[str, Any], fields=f"metadata.name={place.name}")
         return Informer(only, listed=self._wake, changed=self._wake, name=f"{kind_of(place)} {place.name}")
+
+    async def _after_certificates(self) -> None:
+        await self._registration.reconcile()
+        if self._restart is not None:
+            await self._restart.reconcile()
 
     async def _report_write(self, place: ObjectPath, reason: str) -> None:
         self._metrics.record_change(place)

@@ -119,7 +119,7 @@ class Settings(BaseModel):
     `halfcard quota repair` does: they may then refuse pods. It needs `patch` on `resourcequotas`."""
 
     set_scheduler_name: str | None = None
-    """The scheduler name that GPU pods without one get."""
+    """The scheduler name that GPU pods without one get, except those of DaemonSets."""
 
     set_runtime_class_name: Annotated[str, Field(pattern=RUNTIME_CLASS)] | None = None
     """The runtime class that GPU pods without one get."""

@@ -260,6 +260,13 @@ def test_values_of_the_pod_itself_stay() -> None:
     assert spec["tolerations"] == [other, TOLERATION]
 
 
+def test_pods_of_daemon_sets_keep_their_scheduler() -> None:
+    obj = pod_of(gpu(), schedulerName="default-scheduler")
+    obj["metadata"]["labels"] = {"pod-template-generation": "1"}
+    spec = mutated(obj, policy=PLACING)["spec"]
+    assert (spec["schedulerName"], spec["runtimeClassName"]) == ("default-scheduler", "nvidia")
+
+
 def test_an_existing_toleration_is_not_added_again() -> None:
     obj = pod_of(gpu(), tolerations=[TOLERATION])
     assert mutated(obj, policy=PLACING)["spec"]["tolerations"] == [TOLERATION]

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
@@ -13,6 +14,7 @@ import yaml
 
 from admission.policy_settings import policy_of
 from admission.registration.static_guard import guard
+from cli.scheduler_config import configuration_for
 from deploy.chart.made import CHART, MANIFESTS
 from deploy.chart.rendered import manifests
 from devcluster.build.binaries import program_path
@@ -74,6 +76,11 @@ def test_another_namespace_is_refused_with_the_right_options() -> None:
         ({"settings": {"dialect": ["tencent"]}}, "dialect"),
         ({"settings": {"templates": "never"}}, "/settings/templates"),
         ({"settings": {"derived_resources": {"schedulers": ["gpu"]}}}, "default-scheduler would find no node"),
+        ({"scheduler": {"alsoNamed": ["default-scheduler"]}}, "/scheduler/alsoNamed/0"),
+        (
+            {"scheduler": {"enabled": True}, "settings": {"set_scheduler_name": "default-scheduler"}},
+            "default-scheduler is the cluster's own",
+        ),
         ({"image": {"digest": "latest"}}, "/image/digest"),
         ({"extender": {"clusterIP": "banana"}}, "/extender/clusterIP"),
         ({"admission": {"arguments": ["--port=1"]}}, "/admission/arguments/0"),
@@ -123,9 +130,10 @@ def test_every_component_passes_its_values_on_to_its_pods() -> None:
         "labels": {"team": "gpu"},
         "priorityClassName": "ours",
     }
-    made = objects(dict.fromkeys(("admission", "extender", "quota", "certs", "agent"), values))
+    processes = dict.fromkeys(("admission", "extender", "quota", "certs", "agent"), values)
+    made = objects({**processes, "scheduler": {"enabled": True, **values}})
     pods = [item["spec"]["template"] for item in made if item["kind"] in _POD_KINDS]
-    assert len(pods) == 5
+    assert len(pods) == 6
     for pod in pods:
         spec, metadata = pod["spec"], pod["metadata"]
         assert {key: spec[key] for key in ("affinity", "tolerations", "priorityClassName")} == {
@@ -311,6 +319,62 @@ def _entries(value: object) -> Iterator[tuple[str, Any]]:
         yield from _entries(each)
 
 
+def test_without_its_own_scheduler_nothing_of_it_is_installed() -> None:
+    assert [item["kind"] for item in objects({}) if item["metadata"]["name"] == names.SCHEDULER] == []
+
+
+def test_its_own_scheduler_has_the_clusters_version_whatever_a_provider_adds_to_it() -> None:
+    for version in ("v1.35.4", "v1.35.4-eks-4136f65", "v1.35.4-gke.1032000", "v1.35.4+k3s1"):
+        arguments = ("--set=scheduler.enabled=true", f"--kube-version={version}", f"--namespace={names.NAMESPACE}")
+        done = helm("template", "halfcard", str(CHART), *arguments)
+        (image,) = re.findall(r"image: (.*kube-scheduler.*)", done.stdout)
+        assert image == "registry.k8s.io/kube-scheduler:v1.35.4"
+    other = {"repository": "registry.example/kube-scheduler", "digest": f"sha256:{'0' * 64}"}
+    assert f"registry.example/kube-scheduler@sha256:{'0' * 64}" in _images(own_scheduler(image=other))
+
+
+def own_scheduler(settings: Mapping[str, Any] = MappingProxyType({}), **more: Any) -> dict[str, Any]:
+    return {"settings": dict(settings), "scheduler": {"enabled": True, **more}}
+
+
+def data(values: Mapping[str, Any], name: str) -> Any:
+    """The content of a ConfigMap with one file."""
+    (found,) = (item["data"] for item in of_kind(values, "ConfigMap") if item["metadata"]["name"] == name)
+    (text,) = found.values()
+    return yaml.safe_load(text)
+
+
+@pytest.mark.parametrize("settings", [{}, {"dialects": ["hami"], "vcuda_prefixes": [{"prefix": "example.com"}]}])
+def test_its_own_scheduler_sends_the_resources_of_the_settings(settings: Mapping[str, Any]) -> None:
+    found = data(own_scheduler(settings), names.SCHEDULER)["extenders"]
+    ((extender,), shipped) = found, configuration_for(read_settings(settings), "h")
+    (wanted,) = yaml.safe_load(shipped)["extenders"]
+    assert sorted(extender.pop("managedResources"), key=str) == sorted(wanted.pop("managedResources"), key=str)
+    assert {key for key in wanted if wanted[key] != extender[key]} == {"urlPrefix", "tlsConfig"}
+
+
+@pytest.mark.parametrize(
+    ("values", "profiles"),
+    [
+        (own_scheduler(), [names.SCHEDULER]),
+        (own_scheduler(alsoNamed=["volcano"]), [names.SCHEDULER, "volcano"]),
+        (own_scheduler({"set_scheduler_name": "gpu"}), ["gpu"]),
+        (own_scheduler({"derived_resources": {"schedulers": []}}), [names.SCHEDULER]),
+    ],
+)
+def test_halfcard_serves_the_profiles_of_its_own_scheduler(values: Mapping[str, Any], profiles: list[str]) -> None:
+    configured = data(values, names.SCHEDULER)
+    assert [each["schedulerName"] for each in configured["profiles"]] == profiles
+    assert configured["leaderElection"]["resourceName"] == names.SCHEDULER
+    settings = read_settings(data(values, names.SETTINGS_MAP))
+    assert (settings.set_scheduler_name, settings.served_schedulers()) == (profiles[0], frozenset(profiles))
+
+
+def test_schedulers_of_the_settings_are_served_beside_its_own() -> None:
+    settings = read_settings(data(own_scheduler({"schedulers": ["default-scheduler"]}), names.SETTINGS_MAP))
+    assert settings.served_schedulers() == {names.DEFAULT_SCHEDULER, names.SCHEDULER}
+
+
 def test_nothing_runs_when_the_chart_is_uninstalled() -> None:
     """A hook would need the image, which may be what is missing."""
     rendered = objects(
@@ -376,6 +440,13 @@ def halfcards_namespace(cluster: Cluster) -> Iterator[Cluster]:
 
 def test_the_api_server_accepts_the_manifests_without_a_warning(halfcards_namespace: Cluster) -> None:
     done = halfcards_namespace.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(MANIFESTS))
+    assert (done.code, [line for line in done.stderr.splitlines() if "last-applied" not in line]) == (0, [])
+
+
+def test_the_api_server_accepts_the_charts_own_scheduler_without_a_warning(halfcards_namespace: Cluster) -> None:
+    arguments = (f"--namespace={names.NAMESPACE}", "--no-hooks")
+    rendered = helm("template", "halfcard", str(CHART), *arguments, values=own_scheduler()).stdout
+    done = halfcards_namespace.kubectl("apply", "--dry-run=server", "--validate=strict", "-f-", stdin=rendered)
     assert (done.code, [line for line in done.stderr.splitlines() if "last-applied" not in line]) == (0, [])
 
 

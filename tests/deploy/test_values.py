@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import yaml
 
-from deploy.chart import checks_template, guard_template
-from deploy.chart.made import CHECKS, GUARD, SCHEMA, TITLE, with_version
+from deploy.chart import checks_template, guard_template, scheduler_template
+from deploy.chart.made import CHECKS, CONFIGURATION, GUARD, SCHEMA, TITLE, with_version
 from deploy.chart.values_schema import from_code
 from halfcard import __version__
 from settings.installation import Settings
@@ -59,15 +59,20 @@ def test_the_settings_are_those_of_the_code() -> None:
 
 
 def test_every_component_has_the_same_values_for_its_pods() -> None:
-    common = {"arguments", "priorityClassName", "nodeSelector", "affinity", "tolerations", "annotations", "labels"}
-    components = {name: each for name, each in WHOLE["properties"].items() if "priorityClassName" in str(each)}
-    assert components.keys() == {"admission", "extender", "quota", "certs", "agent"}
-    assert [name for name, each in components.items() if not common | {"resources"} <= each["properties"].keys()] == []
+    common = {"priorityClassName", "nodeSelector", "affinity", "tolerations", "annotations", "labels", "resources"}
+    components = {
+        name: each["properties"].keys() for name, each in WHOLE["properties"].items() if "labels" in str(each)
+    }
+    processes = {"admission", "extender", "quota", "certs", "agent"}
+    assert components.keys() == processes | {"scheduler"}
+    assert [name for name, values in components.items() if not common <= values] == []
+    assert {name for name, values in components.items() if "arguments" in values} == processes
 
 
 def test_the_templates_that_the_code_makes_are_current() -> None:
     assert guard_template.template() == GUARD.read_text(), AGAIN
     assert checks_template.template() == CHECKS.read_text(), AGAIN
+    assert scheduler_template.template() == CONFIGURATION.read_text(), AGAIN
 
 
 def test_the_chart_has_the_version_of_the_code() -> None:

@@ -36,7 +36,9 @@ SERVICE: Final = "service"
 PLACING: Final = "placing"
 """The tag of fences that are run in their order; those with an output call a service."""
 INSTALL: Final = "install"
-"""The tag of fences that tests/node/readme_installation.py runs, in their order, on an empty cluster with a node."""
+MANAGED: Final = "managed"
+"""The tags of fences that tests/node/readme_installation.py runs, in their order, on an empty cluster with a node: one
+tag where the scheduler can be configured, one where it cannot."""
 
 DEV: Final = "dev"
 """The tag of fences that tests/cluster/test_quick_start.py runs on a cluster of `halfcard dev up`."""
@@ -65,7 +67,7 @@ def test_only_listed_commands_are_not_run_and_only_known_tags_are_used() -> None
     commands = {line.partition("#")[0].strip() for fence in not_run for line in fence.text.splitlines()}
     assert commands == set(NOT_RUN)
     tags = {tag for fence in all_fences("sh", "console") for tag in fence.tags}
-    assert tags <= {"not-run", SERVICE, PLACING, INSTALL, DEV, SWITCHING}
+    assert tags <= {"not-run", SERVICE, PLACING, INSTALL, MANAGED, DEV, SWITCHING}
 
 
 def test_the_commands_for_a_cluster_have_a_test_that_runs_them() -> None:

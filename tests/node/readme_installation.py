@@ -23,7 +23,9 @@ from tests.docs.shell import Shell
 from .halfcard_pods import halfcard_pods
 
 _README: Final = ROOT / "README.md"
-_TAG: Final = "install"
+CONFIGURED: Final = "install"
+MANAGED: Final = "managed"
+"""The tags of the commands: for a scheduler that can be configured, and for one that cannot."""
 _PULLED: Final = "docker.io/library/busybox:1.37"
 _LONGEST_S: Final = 280.0
 _SCHEDULERS_FOLDER: Final = "/etc/kubernetes/halfcard"
@@ -32,13 +34,13 @@ _SCHEDULER: Final = "kube-scheduler"
 _SERVICE: Final = f"/api/v1/namespaces/{names.NAMESPACE}/services/{names.EXTENDER_SERVICE}"
 
 
-def run_the_readme(cluster: Cluster, node: RealNode) -> str:
+def run_the_readme(cluster: Cluster, node: RealNode, tag: str) -> str:
     """Runs all fences with the tag in their order; returns the last line of output, the card of the first share."""
     shell, output = _shell(cluster, node), ""
-    for typed in (fence.text for fence in fences(_README) if _TAG in fence.tags):
+    for typed in (fence.text for fence in fences(_README) if tag in fence.tags):
         done = shell.run(_adapted(typed, shell, node, cluster), seconds=_LONGEST_S)
         assert done.returncode == 0, done.stderr
-        if _SCHEDULER in typed:
+        if f"{_SCHEDULER} --config" in typed:
             _start_scheduler(cluster, _folder(shell))
         output = done.stdout
     (shell.folder / "halfcard.tar").unlink()
@@ -50,7 +52,7 @@ def _adapted(typed: str, shell: Shell, node: RealNode, cluster: Cluster) -> str:
     (made_up,) = re.findall(r"`(agent\.arguments=\S+)`", _README.read_text(encoding="utf-8"))
     replacements = {
         " NODE ": f" {node.name} ",
-        " --wait\n": f" --wait --set {made_up}\n",  # the page says so for nodes without a GPU
+        " --wait": f" --wait --set {made_up}",  # the page says so for nodes without a GPU
         f"{_CRON}/halfcard-scheduler-certificate  ": f"{_CRON}/halfcard-scheduler-certificate {_SCHEDULERS_FOLDER} ",
         _CRON: str(shell.folder / "cron"),  # the machine's own folders must not change
         _SCHEDULERS_FOLDER: str(_folder(shell)),

@@ -47,7 +47,7 @@ from .halfcard_pods import (
     touch,
 )
 from .pod_load import PodLoad, failures
-from .readme_installation import run_the_readme
+from .readme_installation import CONFIGURED, run_the_readme
 
 _VALUES: Final = {"agent": {"arguments": ["--fake-gpus=4xT4"]}}
 _OTHER_SETTINGS: Final = {
@@ -89,7 +89,7 @@ def installation(before: dict[str, Object]) -> Iterator[ReadmeInstallation]:
         cluster.create_namespace(_TEAM)
         create_pod(cluster, _TEAM, gated("waits"))  # keeps its gate until the runbook's command opens it
         before |= dump(cluster)
-        card = run_the_readme(cluster, node)
+        card = run_the_readme(cluster, node, CONFIGURED)
         yield ReadmeInstallation(Helm(cluster), node, card, time.monotonic() - began)
 
 

@@ -4,14 +4,45 @@
 {{- fail (printf "Halfcard is installed in the namespace halfcard-system, not in %s: add --namespace halfcard-system --create-namespace" .Release.Namespace) -}}
 {{- end -}}
 {{- include "halfcard.checkedByCode" . -}}
-{{- with .Values.settings.derived_resources -}}
+{{- if and .Values.scheduler.enabled (eq (.Values.settings.set_scheduler_name | default "") "default-scheduler") -}}
+{{- fail "settings.set_scheduler_name: default-scheduler is the cluster's own; with scheduler.enabled name another one, or none" -}}
+{{- end -}}
+{{- $settings := include "halfcard.settings" . | fromYaml -}}
+{{- with $settings.derived_resources -}}
 {{- $ignoring := .schedulers | default list -}}
-{{- $served := $.Values.settings.schedulers | default (list "default-scheduler") -}}
-{{- range compact (append $served ($.Values.settings.set_scheduler_name | default "")) -}}
+{{- $served := $settings.schedulers | default (list "default-scheduler") -}}
+{{- range compact (append $served ($settings.set_scheduler_name | default "")) -}}
 {{- if not (has . $ignoring) -}}
 {{- fail (printf "settings.derived_resources: %s would find no node for GPU pods: have its profile ignore quota.halfcard.dev (docs/quota.md), and add it to schedulers there" .) -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The profiles of the chart's own scheduler, as JSON: GPU pods without a scheduler's name get the first one. */}}
+{{- define "halfcard.schedulerNames" -}}
+{{ concat (list (.Values.settings.set_scheduler_name | default "halfcard-scheduler")) .Values.scheduler.alsoNamed | uniq | toJson }}
+{{- end -}}
+
+{{/* The settings of all processes. With its own scheduler, Halfcard serves its profiles, and all of them ignore what only quotas count. */}}
+{{- define "halfcard.settings" -}}
+{{- $settings := deepCopy .Values.settings -}}
+{{- if .Values.scheduler.enabled -}}
+{{- $names := include "halfcard.schedulerNames" . | fromJsonArray -}}
+{{- $_ := set $settings "set_scheduler_name" (first $names) -}}
+{{- $_ := set $settings "schedulers" (concat ($settings.schedulers | default list) $names | uniq) -}}
+{{- with $settings.derived_resources -}}
+{{- $_ := set . "schedulers" (concat (.schedulers | default list) $names | uniq) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $settings -}}
+{{- end -}}
+
+{{/* The image of kube-scheduler, by default in the cluster's own version: providers add a suffix to that, which no image has. */}}
+{{- define "halfcard.schedulerImage" -}}
+{{- $tag := regexFind "^v[0-9]+[.][0-9]+[.][0-9]+" .Capabilities.KubeVersion.Version -}}
+{{- with .Values.scheduler.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $tag }}{{ end }}
 {{- end -}}
 {{- end -}}
 
@@ -44,7 +75,7 @@ labels:
   {{- include "halfcard.labels" $name | nindent 2 }}
   {{- with $values.labels }}{{ toYaml . | nindent 2 }}{{ end }}
 annotations:
-  halfcard.dev/settings: {{ $root.Values.settings | toJson | sha256sum | trunc 16 }}
+  halfcard.dev/settings: {{ include "halfcard.settings" $root | fromYaml | toJson | sha256sum | trunc 16 }}
   {{- with $values.annotations }}{{ toYaml . | nindent 2 }}{{ end }}
 {{- end -}}
 
