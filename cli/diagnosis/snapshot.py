@@ -185,3 +185,8 @@ class Snapshot:
     budgets: tuple[Object, ...] = ()
     ledgers: Mapping[str, str] = field(default_factory=dict)
     unread: tuple[UnreadSource, ...] = ()
+
+    def runs_in_place_of(self, workload: str) -> bool:
+        """Returns whether another Deployment of the same process runs, such as the extender beside the scheduler."""
+        others = (each for each in self.workloads if each.is_ours and each.account == workload and not each.is_off)
+        return any(each.name != workload for each in others)

@@ -21,6 +21,7 @@ GUARD: Final = CHART / "templates" / "guard.yaml"
 CHECKS: Final = CHART / "templates" / "_checks.tpl"
 MANIFESTS: Final = CHART.parents[1] / "halfcard.yaml"
 SCHEDULER: Final = CHART.parents[1] / "scheduler" / "halfcard.yaml"
+BESIDE: Final = CHART.parents[1] / "scheduler" / "beside" / "extender.yaml"
 CONFIGURATION: Final = CHART / "templates" / "_scheduler.tpl"
 
 
@@ -32,6 +33,7 @@ def made(helm: str) -> Mapping[Path, Callable[[], str]]:
         SCHEMA: lambda: from_code(SCHEMA.read_text()),
         SCHEDULER: scheduler_template.file,
         CONFIGURATION: scheduler_template.template,
+        BESIDE: lambda: with_image(BESIDE.read_text()),
         MANIFESTS: partial(manifests, helm, CHART),
     }
 
@@ -39,3 +41,8 @@ def made(helm: str) -> Mapping[Path, Callable[[], str]]:
 def with_version(title: str) -> str:
     """Sets the version of the chart, which is that of the image."""
     return re.sub(r"^(version|appVersion): .*$", rf"\1: {__version__}", title, flags=re.MULTILINE)
+
+
+def with_image(manifest: str) -> str:
+    """Sets the version of Halfcard's image."""
+    return re.sub(r"(image: \S+):.*$", rf"\1:{__version__}", manifest, flags=re.MULTILINE)

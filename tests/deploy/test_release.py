@@ -68,7 +68,8 @@ def test_a_missing_or_different_file_is_reported_by_name(tmp_path: Path) -> None
 
 def test_the_version_is_defined_once() -> None:
     """Everything else that has it is made from there, and a test of its own says so."""
-    made = {"deploy/chart/halfcard/Chart.yaml", "deploy/halfcard.yaml", "docs/README.md"}
+    beside = "deploy/scheduler/beside/extender.yaml"
+    made = {"deploy/chart/halfcard/Chart.yaml", "deploy/halfcard.yaml", beside, "docs/README.md"}
     defined = {"CHANGELOG.md", "halfcard/__init__.py"}
     below = (path for top in ("cli", "deploy", "docs", "halfcard") for path in (ROOT / top).rglob("*"))
     said = {str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.*"), *below) if _says_version(path)}

@@ -30,6 +30,8 @@ from .container_report import read_report, reporting
 from .halfcard_pods import halfcard_pods
 from .readme_installation import MANAGED, run_the_readme
 
+pytestmark = pytest.mark.timeout(600)  # the first test installs everything, on a machine that may be busy
+
 _MAX_INSTALLATION_S: Final = 300.0
 _TEAM: Final = "team-a"
 _CARDS: Final = 4

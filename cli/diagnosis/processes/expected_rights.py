@@ -80,7 +80,10 @@ _A, _E, _Q, _C, _N = (
 _FOLLOW: Final = "list watch"
 _LEASES: Final = "coordination.k8s.io"
 
-SECRETS: Final = (RoleGrant(_C, "", "secrets", "get update", _OURS, f"{_AUTHORITIES} {names.SCHEDULER_TLS}"),)
+SECRETS: Final = (
+    RoleGrant(_C, "", "secrets", "get update", _OURS, f"{_AUTHORITIES} {names.SCHEDULER_TLS}"),
+    RoleGrant(_C, "apps", "deployments", "get patch", _OURS, names.SCHEDULER),
+)
 """What only the issuer of certificates needs."""
 
 SLICES: Final = RoleGrant(_N, "", "configmaps", _FOLLOW, _OURS, "time-slicing-config")

@@ -34,7 +34,8 @@ def _workload(snapshot: Snapshot, account: str) -> WorkloadSnapshot | None:
 def _no_endpoints(snapshot: Snapshot) -> Iterator[FoundFault]:
     for name in (names.ADMISSION_SERVICE, names.EXTENDER_SERVICE):
         there = snapshot.services.get(name)
-        if there and snapshot.endpoints is not None and not snapshot.endpoints.get(name):
+        is_used = snapshot.endpoints is not None and not snapshot.runs_in_place_of(name)
+        if there and snapshot.endpoints is not None and is_used and not snapshot.endpoints.get(name):
             yield FoundFault(f"Service {names.NAMESPACE}/{name}", *_why_empty(snapshot, name), about=name)
 
 

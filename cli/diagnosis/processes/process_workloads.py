@@ -62,7 +62,8 @@ def _of_the_chart(snapshot: Snapshot) -> Iterator[WorkloadSnapshot]:
 def _off(snapshot: Snapshot) -> Iterator[FoundFault]:
     """Checks that every process runs; the quota service is needed only where there are quotas."""
     for each in _of_the_chart(snapshot):
-        if each.is_off and (each.account != names.QUOTA_SERVICE or snapshot.budgets):
+        is_needed = each.account != names.QUOTA_SERVICE or bool(snapshot.budgets)
+        if each.is_off and is_needed and not snapshot.runs_in_place_of(each.name):
             command = f"kubectl -n {each.namespace} scale {each.kind.lower()} {each.name} --replicas=2"
             yield FoundFault(str(each), "it is scaled to zero", "scale it up again", command, each.account)
 

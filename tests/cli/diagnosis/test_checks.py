@@ -619,6 +619,13 @@ def test_every_check_is_named_once_and_every_cause_is_a_check() -> None:
 
 
 HARMLESS: Final[dict[str, Snapshot]] = {
+    "the extender runs beside the scheduler, and its Service leads nowhere": replace(
+        with_workload(
+            workload("Deployment", EXTENDER, is_off=True),
+            workload("Deployment", f"{EXTENDER}-beside", account=EXTENDER),
+        ),
+        endpoints={ADMISSION: 2},
+    ),
     "a second scheduler calls the extender, and the cluster's own one is not served": replace(
         with_second_scheduler({**scheduler(), "profiles": [{"schedulerName": names.SCHEDULER}]}),
         settings=Settings(schedulers=[names.SCHEDULER], set_scheduler_name=names.SCHEDULER),
