@@ -14,7 +14,7 @@ from docs.sentences import sentences
 from settings import installation
 from settings.installation import Settings
 
-_OFFERED: Final = ("--log", "--grace", "--fake-gpus", "--without-cdi")
+_OFFERED: Final = ("--log", "--grace", "--fake-gpus", "--without-cdi", "--plain-metrics")
 """The options that a value may set; the others name what the chart itself mounts, opens or creates."""
 
 _COMMON: Final = ("priorityClassName", "nodeSelector", "affinity", "tolerations", "annotations", "labels", "resources")

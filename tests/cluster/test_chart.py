@@ -413,6 +413,21 @@ def test_with_cert_manager_halfcard_writes_only_caller_tokens_and_mounts_the_sec
     assert {each["cert-manager.io/inject-ca-from"] for each in injected} <= certificates
 
 
+def test_plain_metrics_come_with_the_service_that_gpu_manager_had() -> None:
+    assert [item for item in of_kind({}, "Service") if item["metadata"]["name"] == "gpu-manager-metric"] == []
+    made = objects({"agent": {"arguments": ["--plain-metrics"]}})
+    (service,) = (item for item in made if item["metadata"]["name"] == "gpu-manager-metric")
+    (agent,) = (item["spec"]["template"] for item in made if item["kind"] == "DaemonSet")
+    (container,) = agent["spec"]["containers"]
+    assert service["spec"]["selector"].items() <= agent["metadata"]["labels"].items()
+    (port,) = service["spec"]["ports"]
+    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+    asked = service["metadata"]["annotations"]
+    assert str(ports[port["targetPort"]]) == str(port["port"]) == asked["prometheus.io/port"] == str(names.AGENT_PORT)
+    assert asked["prometheus.io/path"] == names.GPU_MANAGER_METRICS_PATH
+    assert "--plain-metrics" in container["args"]
+
+
 def test_the_service_monitor_selects_every_pod() -> None:
     values = {"monitoring": {"serviceMonitor": True, "rules": True, "dashboard": True}}
     made = {(item["kind"], item["metadata"]["name"]): item for item in objects(values)}
