@@ -38,18 +38,20 @@ from extender import metrics as extender_metrics
 from extender.bind import forwarding
 from extender.scheduler_api import wire as extender_wire
 from halfcard import __version__, names
-from halfcard.claims import Claim
+from halfcard.claims import CORES, Claim
 from halfcard.dialects import ALL, INCOMPATIBLE, AmountRefusal, Dialect, Dialects, ParsedAmount
 from halfcard.exit_codes import MEANINGS
 from halfcard.node_folders import HARMLESS, SYSTEM_FOLDERS
 from halfcard.pod.holders import WELL_KNOWN
 from halfcard.problems import MAX_MESSAGE_BYTES, MAX_WARNING_CHARS, Rule
 from halfcard.quantity import Quantity
+from halfcard.quota.ledger import Ledger
 from halfcard.ways_to_cards import ANNOTATIONS, MOUNTS, VARIABLES, Effect
 from halfcard.webhook_configurations import configurations
 from kube.lease.candidate import LeaseTimings
 from kube.manifests import folder_source
 from quota import metrics as quota_metrics
+from quota.amount_metrics import AmountMetrics, NamedLedger
 from serving import tls
 from serving.certificate_expiry import add_expiry_metric
 from serving.client_limits import ClientLimits
@@ -306,6 +308,7 @@ def _of_agent() -> CollectorRegistry:
 def _of_quota() -> CollectorRegistry:
     registry = CollectorRegistry()
     quota_metrics.watch(registry, leading=lambda: 1, controllers=tuple, exempt=lambda: 0, repaired=lambda: 0)
+    AmountMetrics(registry, lambda: [NamedLedger("", "", Ledger({CORES: 0}))])
     quota_metrics.watch_native(registry, uncounted=lambda: 0, drifted=lambda: 0)
     return registry
 

@@ -32,6 +32,7 @@ from serving.lifecycle import Lifecycle
 from serving.listener import Listener, StopTimings, serve
 from serving.log import Log
 
+from .amount_metrics import AmountMetrics, named_ledgers
 from .charged_pods import ChargedPods, Touched
 from .consistency_check import ConsistencyCheck
 from .gates.gate_admission import GateAdmission
@@ -245,6 +246,7 @@ class QuotaService:
             exempt=self._exemptions.count,
             repaired=lambda: self._repairs.count,
         )
+        AmountMetrics(registry, lambda: named_ledgers(self._controllers()))
         self._native.watch(registry)
         checks = {"state": lambda: None if self._ready() else "quotas, nodes, pods and ledgers are not all listed yet"}
         health = health_app(checks=checks, lifecycle=lifecycle, registry=registry)
