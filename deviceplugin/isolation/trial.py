@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from halfcard import names
 from halfcard.isolation.shared_files import CardControl
 
 from .driver_files import TrialSubject
@@ -84,8 +85,8 @@ class Trial:
 
 
 def _environment(subject: TrialSubject, card: str) -> Mapping[str, str]:
-    paths = [str(subject.libraries), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
-    return {**os.environ, "LD_LIBRARY_PATH": ":".join(paths), "CUDA_VISIBLE_DEVICES": card}
+    paths = [str(subject.libraries), *filter(None, [os.environ.get(names.LIBRARY_PATH)])]
+    return {**os.environ, names.LIBRARY_PATH: ":".join(paths), "CUDA_VISIBLE_DEVICES": card}
 
 
 def _why(said: str, status: int) -> str:

@@ -14,6 +14,8 @@ from ctypes import create_string_buffer as buffer
 from typing import Final
 from uuid import UUID
 
+from halfcard import names
+
 _MIB: Final = 1 << 20
 _OUT_OF_MEMORY: Final = 2
 _CUDA_12: Final = 12000
@@ -125,8 +127,8 @@ def _equal(shown: int, share: int, where: str) -> None:
 
 
 _TRIALS: Final[dict[str, Callable[[CDLL, str, int], None]]] = {
-    "libcuda.so.1": _try_cuda,
-    "libnvidia-ml.so.1": _try_nvml,
+    names.CUDA_LIBRARY: _try_cuda,
+    names.NVML_LIBRARY: _try_nvml,
 }
 
 if __name__ == "__main__":
