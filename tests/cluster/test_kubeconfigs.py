@@ -161,3 +161,17 @@ def test_a_refused_token_is_followed_by_a_new_login(plugin: Plugin) -> None:
     (plugin.folder / "token").write_text(good)
     assert next(nodes.pages())[1]
     assert plugin.runs() == 2
+
+
+@pytest.mark.parametrize(("groups", "code"), [(["system:masters"], 0), ([], 2)], ids=["with rights", "without"])
+def test_a_program_logs_in_with_a_certificate(
+    cluster: Cluster, plugin: Plugin, capsys: pytest.CaptureFixture[str], groups: list[str], code: int
+) -> None:
+    user = f"certified-{code}"
+    pair = cluster.users.by_certificate(user, *groups).pair
+    assert pair is not None
+    plugin.prints({"clientCertificateData": pair.certificate.read_text(), "clientKeyData": pair.key.read_text()})
+    plugin.does("cat status")
+    assert main(["inspect", "--kubeconfig", str(plugin.folder / "config"), "-o", "json"]) == code
+    said = capsys.readouterr()
+    assert (f'User "{user}" cannot list' in said.err.replace("\\", "")) == bool(code) != ("nodes" in said.out)
