@@ -51,6 +51,7 @@ from .node_isolation import NodeIsolation
 from .node_pods import NodePods, WatchedObject
 from .node_view import NodeView
 from .options import AgentOptions
+from .rejection_events import RejectionEvents
 from .self_signed import self_signed
 from .slot_limits import SlotLimits
 from .usage.cgroups import Cgroups
@@ -91,6 +92,7 @@ class Agent:
         self._adoption_records = AdoptionRecords(self._calls, options, log, time.time_ns)
         self._holding_records = HoldingRecords(self._calls, log)
         self._node_writer = NodeWriter(self._calls, paths.node, log, utc_now)
+        self._rejections = RejectionEvents(self._calls, paths.node, log, utc_now)
         self._registry = CollectorRegistry()
         self._metrics = AgentMetrics(self._registry, is_made_up=gpus.is_made_up)
         self._failed: set[str] = set()
@@ -214,6 +216,7 @@ class Agent:
         for each in failed_admissions(self._pods):
             if each.uid not in self._failed:
                 self._failed.add(each.uid)
+                self._rejections.add(each)
                 self._metrics.count_rejected_pod(each.reason)
                 self._log.warning("pod rejected by kubelet", pod=each.pod, reason=each.reason, why=each.message)
         self._failed &= {facts.uid for _, facts in self._pods}
@@ -331,6 +334,7 @@ class Agent:
             ("watch cards", self._cards.run),
             ("serve kubelet", self._serve_kubelet),
             ("write the node object", self._node_writer.run),
+            ("report pods that kubelet rejected", self._rejections.run),
             ("report misuse of cards", self._report_misuse),
             ("try whether shares hold", self._isolation.run),
             ("cut accounts that grew", self._cut_accounts),

@@ -118,6 +118,7 @@ def test_a_request_for_two_slices_is_refused_if_the_configuration_forbids_it(
     description = describe(one_card, space, name)
     assert "UnexpectedAdmissionError" in description
     assert "maximum request size for shared resources is 1; found 2" in description
+    one_card.cluster.wait_until(lambda: "CardsNotThere" in describe(one_card, space, name), what="the agent's Event")
     one_card.run(space, pod("modest").asks(gpu=1))
 
 

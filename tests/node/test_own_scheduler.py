@@ -189,7 +189,8 @@ def has_said_why(cluster: Cluster, loser: Object) -> bool:
     selector = f"involvedObject.uid={metadata['uid']}"
     path = f"/api/v1/namespaces/{metadata['namespace']}/events?fieldSelector={selector}"
     said = [each["message"] for each in cluster.request("GET", path).must()["items"]]
-    return any("delete" in each and "to have it placed again" in each for each in said)
+    fixes = ("to have it placed again", "delete this one and create it again")
+    return any(fix in each for fix in fixes for each in said)
 
 
 def test_a_new_ca_of_the_extender_restarts_it(cluster: Cluster) -> None:
