@@ -31,8 +31,8 @@ def expected_objects(pod_load: str) -> list[str]:
         f"ConfigMap {_OWN} gpuquota.{pod_load}.gpu",
         f"ConfigMap {_OWN} kube-root-ca.crt",
         f"CustomResourceDefinition clustergpuquotas.{names.OWN_DOMAIN}",
-        f"CustomResourceDefinition gpuquotausages.{names.OWN_DOMAIN}",
         f"CustomResourceDefinition gpuquotas.{names.OWN_DOMAIN}",
+        f"CustomResourceDefinition gpuquotausages.{names.OWN_DOMAIN}",
         f"Namespace {_OWN}",
         f"ServiceAccount {_OWN} default",
     ]
