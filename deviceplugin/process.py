@@ -267,7 +267,6 @@ class Agent:
             ("publish devices", self._advertiser.run),
             ("remove unused slots", self._sweep),
             ("record what holds pods", self._record_holdings),
-            ("limit memory by the driver", self._limit_memory),
         )
         async with run_in_background(jobs, self._log):
             await asyncio.Event().wait()
@@ -298,14 +297,14 @@ class Agent:
     async def _record_holdings(self) -> None:
         while True:
             await asyncio.sleep(_RECORD_EVERY_S)
-            pods = self._pods.unfinished() or {}
-            await self._holding_records.record([*self._slots], pods, self._driver_limits.slots)
+            if self._advertiser.is_known:  # else a record would lose the driver for a moment after each restart
+                await self._limit_memory()
+                pods = self._pods.unfinished() or {}
+                await self._holding_records.record([*self._slots], pods, self._driver_limits.slots)
 
     async def _limit_memory(self) -> None:
-        while True:
-            await asyncio.sleep(_MEASURE_EVERY_S)
-            if any(self._driver_limits.can(card.uuid) for card in self._view.node().cards):
-                await asyncio.to_thread(self._driver_limits.hold, self._slot_limits(self._driver_limits.can))
+        if any(self._driver_limits.can(card.uuid) for card in self._view.node().cards):
+            await asyncio.to_thread(self._driver_limits.hold, self._slot_limits(self._driver_limits.can))
 
     async def _cut_accounts(self) -> None:
         while True:
