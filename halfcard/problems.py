@@ -382,8 +382,8 @@ FOREIGN = Rule(
     "HC047",
     _WARN,
     "Halfcard does not count this request",
-    "Another system gives out such GPUs, on nodes of its own. No card of Halfcard's nodes is chosen for it, and no"
-    f" {names.GPU_QUOTA} charges it.",
+    "Another system gives out such GPUs, on nodes of its own, or the name is misspelled and nobody gives them out. No"
+    f" card of Halfcard's nodes is chosen for it, and no {names.GPU_QUOTA} charges it.",
 )
 TOO_MANY_CARDS = Rule(
     "HC048",

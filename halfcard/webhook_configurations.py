@@ -196,10 +196,10 @@ def concerns_us(dialects: Dialects, *, pods: str) -> str:
 
 
 def _asks_others(pods: str) -> str:
-    """Returns the CEL expression of requests that other systems read: a warning is all that they get, so only webhooks
+    """Returns the CEL expression of requests that no dialect reads: a warning is all that they get, so only webhooks
     that fail open see them.
     """
-    test = " || ".join(f"r.startsWith('{row.name}')" for row in foreign_requests.RESOURCES)
+    test = " || ".join(f"r.startsWith('{beginning}')" for beginning in foreign_requests.BEGINNINGS)
     marked = _any_of_optional("p.metadata", "annotations", "k", f"k in {cel_list(_FOREIGN_ANNOTATIONS)}")
     return _any(pods, "p", f"{_any_container(_requests(test))} || (has(p.metadata) && {marked})")
 

@@ -35,6 +35,37 @@ def test_a_resource_that_another_system_gives_out_is_mentioned_once(resource: st
     assert warned_codes(validate(asking(resource))) == ["HC047"]
 
 
+MISSPELLED: Final = {
+    "nvidia.com/gpus": names.NVIDIA_GPU,
+    "nvidia.com/GPU": names.NVIDIA_GPU,
+    "nvidia.com/gpu-shared": names.NVIDIA_GPU_SHARED,
+    "nvidia.com/gpucore": names.HAMI_GPUCORES,
+    "nvidia.com/gpu-mem": names.HAMI_GPUMEM,
+    "tencent.com/vcudacore": names.VCUDA_CORE,
+    "tencent.com/vcuda_memory": names.VCUDA_MEMORY,
+    "aliyun.com/gpumem": names.ALIYUN_GPU_MEM,
+    "aliyun.com/gpu-memory": names.ALIYUN_GPU_MEM,
+    "volcano.sh/gpu-mem": names.VOLCANO_GPU_MEMORY,
+    "volcano.sh/gpu_number": names.VOLCANO_GPU_NUMBER,
+    "tuya.com/sgpus": names.TUYA_SGPU,
+}
+
+
+@pytest.mark.parametrize(("written", "meant"), MISSPELLED.items())
+def test_a_misspelled_resource_that_stands_alone_is_not_stored_without_a_word(written: str, meant: str) -> None:
+    verdict = mutate(asking(written))
+    assert (verdict.allowed, warned_codes(verdict)) == (True, ["HC047"])
+    assert verdict.warnings[0].endswith(f"did you mean {meant}?")
+
+
+OTHERS: Final = ("nvidia.com/GP102GL_Tesla_P40", "nvidia.com/rdma", "amd.com/gpu", "tencent.com/ip")
+
+
+@pytest.mark.parametrize("resource", OTHERS)
+def test_other_resources_of_the_same_vendors_get_no_warning(resource: str) -> None:
+    assert mutate(asking(resource)).warnings == ()
+
+
 @pytest.mark.parametrize("key", ["gpu-fraction", "gpu-memory"])
 def test_a_share_that_kai_reads_from_an_annotation_is_mentioned(key: str) -> None:
     pod = pod_of(container())
