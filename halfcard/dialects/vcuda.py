@@ -16,6 +16,9 @@ from .dialect import MAX_AMOUNT, AmountRefusal, Dialect, ParsedAmount, at, whole
 from .memory_amount import MOST_UNITS, is_bytes, rounded_down, units_of
 from .record import NOT_UNDERSTOOD, Named, PeerRecord, PlacedPod, indices, split
 
+_CARDS_OF_A_NODE: Final = 16
+"""The most that an amount with decimals is taken for: 30.5 means per cent."""
+
 _HUNDREDTH: Final = NANOS // 100
 _MOST_CARDS: Final = MAX_AMOUNT // WHOLE_CARD
 
@@ -100,7 +103,7 @@ def _read_cores(quantity: Quantity) -> ParsedAmount | AmountRefusal:
     if 0 < quantity.nanos < NANOS:
         return _read_fraction(quantity)
     if quantity.nanos % NANOS:
-        return AmountRefusal(CORES_RULE, f"use {_nearest_cards(-(-quantity.nanos * WHOLE_CARD // NANOS))}")
+        return AmountRefusal(CORES_RULE, f"use {_nearest(quantity)}")
     reading = whole_number(quantity)
     if isinstance(reading, ParsedAmount) and 1 <= reading.amount <= 9:
         return ParsedAmount(reading.amount, hint=_hint(reading.amount))
@@ -117,6 +120,14 @@ def _read_fraction(quantity: Quantity) -> ParsedAmount | AmountRefusal:
     if not rest:
         return ParsedAmount(share)
     return AmountRefusal(CORES_RULE, f"use {share} or {share + 1}" if share else "use 1")
+
+
+def _nearest(quantity: Quantity) -> str:
+    """Returns amounts near one with decimals: of cards, or of per cent where no node has so many cards."""
+    below = quantity.nanos // NANOS
+    if below < _CARDS_OF_A_NODE:
+        return _nearest_cards(-(-quantity.nanos * WHOLE_CARD // NANOS))
+    return f"{below} or {below + 1}" if below < WHOLE_CARD else _nearest_cards(below)
 
 
 def _nearest_cards(cores: int) -> str:
