@@ -11,6 +11,7 @@ from halfcard import names
 from halfcard.pod.holders import kind_key
 from halfcard.problems import UNREADABLE, Problem, printable
 
+_OWN: Final = names.QUOTA_API.split("/")[2]
 _KINDS: Final[Mapping[str, frozenset[str]]] = {
     "": frozenset(
         {
@@ -21,12 +22,12 @@ _KINDS: Final[Mapping[str, frozenset[str]]] = {
     ),
     "apps": frozenset({"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"}),
     "batch": frozenset({"CronJob", "Job"}),
+    _OWN: frozenset({names.GPU_QUOTA, names.CLUSTER_GPU_QUOTA, names.GPU_QUOTA_USAGE}),
 }
-"""All kinds of these groups, which gain none; Policy is the configuration of kube-schedulers before 1.23."""
+"""All kinds of these groups; Policy is the configuration of kube-schedulers before 1.23."""
 
 _EVERYWHERE: Final = sorted({kind for kinds in _KINDS.values() for kind in kinds})
-_OWN: Final = names.QUOTA_API.split("/")[2]
-_WITHOUT_PODS: Final = frozenset({"autoscaling", "policy", "extensions", _OWN, "config.openshift.io"})
+_WITHOUT_PODS: Final = frozenset({"autoscaling", "policy", "extensions", "config.openshift.io"})
 
 
 def misspelled(kind: ObjectKind) -> Problem | None:

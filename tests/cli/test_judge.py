@@ -144,6 +144,16 @@ def test_a_misspelled_custom_kind_is_named() -> None:
     assert ". Did you mean kubeflow.org/PyTorchJob? If not, name their paths" in str(item.not_judged)
 
 
+OWN_KINDS = {"GPUQuota": "GpuQuota", "GpuQuotas": "GpuQuota", "clustergpuquota": "ClusterGpuQuota"}
+
+
+@pytest.mark.parametrize(("written", "meant"), OWN_KINDS.items())
+def test_a_misspelled_kind_of_our_own_is_refused(written: str, meant: str) -> None:
+    item = judged({"apiVersion": "halfcard.dev/v1alpha1", "kind": written, "spec": {"hard": {"cards": 1}}})
+
+    assert [problem.fix for problem in item.verdict.problems] == [f"write {meant}"]
+
+
 # --- what cannot be read ---------------------------------------------------------------------------------------------
 
 
