@@ -36,6 +36,7 @@ RULES: Final[tuple[Rule, ...]] = (
     requests.scheduler_is_served,
     requests.gate_is_not_removed,
     foreign_requests.foreign_requests_are_named,
+    foreign_requests.requests_are_in_containers,
     escapes.records_are_not_forged,
     variables.variables_are_allowed,
     variables.cards_are_hidden,

@@ -96,6 +96,7 @@ class PodSpec(_Record, frozen=True):
     volumes: list[Volume] | None = None
     tolerations: list[Toleration] | None = None
     resource_claims: list[NamedRef] | None = None
+    resources: Resources | None = None
     overhead: dict[str, str | int | float] | None = None
     node_name: str | None = None
     scheduler_name: str | None = None

@@ -84,3 +84,22 @@ def test_no_dialect_reads_what_is_called_foreign() -> None:
 def test_no_warning_is_cut(row: ForeignRequest) -> None:
     warning = as_warning(FOREIGN.broken("spec.containers[0].resources", "50", row.fix))
     assert warning == f"[HC047] {FOREIGN.text}; {row.fix}"
+
+
+SHARE: Final = {names.VCUDA_CORE: "30", names.VCUDA_MEMORY: "20"}
+ELSEWHERE: Final[dict[str, Json]] = {
+    "of the pod": pod_of(container(), resources={"limits": SHARE}),
+    "of the pod, as requests": pod_of(container(), resources={"requests": SHARE}),
+    "of a container for debugging": pod_of(container(), ephemeralContainers=[container(SHARE)]),
+}
+
+
+@pytest.mark.parametrize("pod", ELSEWHERE.values(), ids=ELSEWHERE)
+def test_resources_where_kubernetes_allows_no_gpu_are_not_passed_over(pod: Json) -> None:
+    verdict = mutate(pod)
+    assert (verdict.allowed, warned_codes(verdict)) == (True, ["HC047"])
+    assert all("ask for it in a container" in each for each in verdict.warnings)
+
+
+def test_cpu_and_memory_of_the_pod_are_not_mentioned() -> None:
+    assert mutate(pod_of(container(), resources={"limits": {"cpu": "2", "memory": "1Gi"}})).warnings == ()
