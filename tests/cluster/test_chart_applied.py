@@ -154,6 +154,13 @@ def test_pods_are_created_where_the_api_server_limits_their_priority_class(relea
     cluster.wait_until(lambda: critical_ones <= pods(), what="the pods to be created", details=lambda: str(pods()))
 
 
+def test_a_second_release_is_refused_with_the_name_of_the_first(release: Release) -> None:
+    release.apply("install")
+    refused = Helm(release.cluster)("install", "other", str(CHART), f"--namespace={names.NAMESPACE}")
+    said = "Halfcard is installed already, as the release halfcard: a cluster has one; helm upgrade halfcard, or first"
+    assert refused.code != 0 and said in refused.stderr
+
+
 def test_quotas_survive_an_uninstall_and_a_new_install_updates_their_crd(release: Release, earlier: Path) -> None:
     release.apply("install", earlier)
     item = quota("gpu", {"hard": {"cards": 4}}, _TEAM)

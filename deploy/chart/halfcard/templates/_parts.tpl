@@ -3,6 +3,14 @@
 {{- if ne .Release.Namespace "halfcard-system" -}}
 {{- fail (printf "Halfcard is installed in the namespace halfcard-system, not in %s: add --namespace halfcard-system --create-namespace" .Release.Namespace) -}}
 {{- end -}}
+{{- /* lookup finds nothing where helm renders without a cluster. */ -}}
+{{- with lookup "apps/v1" "Deployment" "halfcard-system" "halfcard-admission" -}}
+{{- $by := index (.metadata.annotations | default dict) "meta.helm.sh/release-name" | default "" -}}
+{{- if ne $by $.Release.Name -}}
+{{- $fix := ternary "kubectl delete -f deploy/halfcard.yaml" (printf "helm upgrade %s, or first helm uninstall %s" $by $by) (empty $by) -}}
+{{- fail (printf "Halfcard is installed already, %s: a cluster has one; %s" (ternary "without Helm" (printf "as the release %s" $by) (empty $by)) $fix) -}}
+{{- end -}}
+{{- end -}}
 {{- include "halfcard.checkedByCode" . -}}
 {{- if and .Values.scheduler.enabled (eq (.Values.settings.set_scheduler_name | default "") "default-scheduler") -}}
 {{- fail "settings.set_scheduler_name: default-scheduler is the cluster's own; with scheduler.enabled name another one, or none" -}}
