@@ -56,11 +56,12 @@ from .self_signed import self_signed
 from .slot_limits import SlotLimits
 from .usage.cgroups import Cgroups
 from .usage.driver_limits import DriverLimits
+from .usage.held_accounts import HeldSlot
 from .usage.meter import Meter
 from .usage.misuse_reports import MisuseReports
 from .usage.process_names import ProcessNames
 from .usage.process_owners import ProcessOwners
-from .usage.share_meter import HeldSlot, ShareMeter
+from .usage.share_meter import ShareMeter
 from .usage.usage_report import IsolationState
 
 AGENT: Final = "agent"

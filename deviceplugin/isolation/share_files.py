@@ -13,6 +13,7 @@ from halfcard.isolation.shared_files import (
     ACCOUNT_SIZE,
     AccountCard,
     CardControl,
+    account_size,
     new_account,
     read_account,
     read_control,
@@ -49,15 +50,16 @@ class ShareFiles:
         control = write_control(cards)
         _replace(folder / CONTROL, control.rstrip(b"\0"), _READABLE, size=len(control))
 
-    def account(self, slot: str) -> tuple[AccountCard, ...]:
-        """Reads an account, of which any byte may be the container's.
+    def account(self, slot: str, cards: int) -> tuple[AccountCard, ...]:
+        """Reads the first cards of an account, of which any byte may be the container's.
 
         Raises:
             BrokenAccountError, OSError: it cannot be read.
         """
         path = self.folder(slot) / ACCOUNT
-        with path.open("rb") as account:
-            return read_account(account.read(ACCOUNT_SIZE), str(path))
+        with path.open("rb", buffering=0) as account:
+            data = os.pread(account.fileno(), account_size(cards), 0)
+            return read_account(data, str(path), cards, os.fstat(account.fileno()).st_size)
 
     def controls(self, slot: str) -> tuple[CardControl, ...]:
         """Returns the controls of a container's cards, in the order of its account."""

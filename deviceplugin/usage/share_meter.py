@@ -7,18 +7,16 @@ that a library sees. And it is how long kernels really take, and whether a neigh
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 from halfcard.isolation.context_size import context_size
 from halfcard.isolation.excess import excesses
 from halfcard.isolation.shared_files import (
-    AccountCard,
     BrokenAccountError,
-    CardControl,
     Excess,
     context_of_control,
     cores_of_control,
@@ -26,52 +24,17 @@ from halfcard.isolation.shared_files import (
     measured_at_of_control,
 )
 
-from ..gpus.interface import GpusError, Load, Process
+from ..gpus.interface import GpusError, Load
 from ..isolation.share_files import ShareFiles
 from .accounts import AccountKey, Accounts, added_up, said_of
 from .cgroup_paths import Owner
 from .context_sizes import ContextSizes
-from .core_meter import CardOfSlot, CoreMeter, MeteredCard
+from .core_meter import CoreMeter
+from .held_accounts import HeldAccount, HeldSlot, Measured, metered_cards, uuids_of
 from .process_names import ProcessNames
 from .usage_report import AccountUsage
 
 _MIB: Final = 1 << 20
-
-
-class HeldSlot(NamedTuple):
-    """A slot with an account.
-
-    Attributes:
-        uid: that of its pod.
-        container: empty where it may belong to one of several.
-    """
-
-    name: str
-    uid: str
-    container: str
-
-
-class _Account(NamedTuple):
-    slot: HeldSlot
-    controls: Sequence[CardControl]
-    cards: Sequence[AccountCard]
-
-    @property
-    def uuids(self) -> Sequence[str]:
-        return [f"GPU-{UUID(bytes=control.uuid)}" for control in self.controls]
-
-
-class _Seen(NamedTuple):
-    """What the driver measured, and the processes that it named."""
-
-    loads: Mapping[str, Load]
-    owners: Mapping[int, Owner]
-    names: Mapping[int, int]
-
-    def of(self, pod: str, uuid: str) -> list[tuple[int, Process]]:
-        """Returns the processes of a pod on a card, with their names."""
-        mine = (each for each in self.loads[uuid].processes if each.pid in self.names and each.pid in self.owners)
-        return [(self.names[each.pid], each) for each in mine if self.owners[each.pid].pod == pod]
 
 
 class ShareMeter:
@@ -98,9 +61,9 @@ class ShareMeter:
 
     def measure(self, slots: Iterable[HeldSlot]) -> None:
         accounts = [account for slot in slots if (account := self._account(slot)) is not None]
-        loads = {uuid: load for uuid in _uuids(accounts) if (load := self._load_of(uuid)) is not None}
+        loads = {uuid: load for uuid in uuids_of(accounts) if (load := self._load_of(uuid)) is not None}
         pids = {process.pid for load in loads.values() for process in load.processes}
-        seen = _Seen(loads, self._owners(pids), self._names.of(pids))
+        seen = Measured(loads, self._owners(pids), self._names.of(pids))
         known = {account.slot.name for account in accounts}
         self._written = {key: excess for key, excess in self._written.items() if key[0] in known}
         updated = [self._update(account, seen) for account in accounts]
@@ -108,10 +71,11 @@ class ShareMeter:
         self._write_contexts(accounts)
         self._write_cores(accounts, seen)
 
-    def _account(self, slot: HeldSlot) -> _Account | None:
+    def _account(self, slot: HeldSlot) -> HeldAccount | None:
         """Returns the account; None where its container has spoiled it: it is seen from outside all the same."""
         with suppress(BrokenAccountError, OSError):
-            return _Account(slot, self._files.controls(slot.name), self._files.account(slot.name))
+            controls = self._files.controls(slot.name)
+            return HeldAccount(slot, controls, self._files.account(slot.name, len(controls)))
         return None
 
     def _load_of(self, uuid: str) -> Load | None:
@@ -119,7 +83,7 @@ class ShareMeter:
             return self._load(uuid)
         return None
 
-    def _update(self, before: _Account, seen: _Seen) -> list[tuple[AccountKey, AccountUsage]]:
+    def _update(self, before: HeldAccount, seen: Measured) -> list[tuple[AccountKey, AccountUsage]]:
         """Writes the excess of each card that the driver reads; returns what the container says of these cards."""
         slot, said = before.slot, []
         if (after := self._account(slot)) is None:
@@ -138,7 +102,7 @@ class ShareMeter:
                 self._files.change(slot, excess_of_control(at, excess))
                 self._written[slot, at] = excess
 
-    def _write_contexts(self, accounts: Iterable[_Account]) -> None:
+    def _write_contexts(self, accounts: Iterable[HeldAccount]) -> None:
         """Writes what is taken for a context from now on; what was taken for earlier ones stays."""
         sizes = self._contexts.measured()
         for account in accounts:
@@ -147,10 +111,10 @@ class ShareMeter:
                     with suppress(OSError):
                         self._files.change(account.slot.name, context_of_control(at, size))
 
-    def _write_cores(self, accounts: Iterable[_Account], seen: _Seen) -> None:
+    def _write_cores(self, accounts: Iterable[HeldAccount], seen: Measured) -> None:
         """Writes what holds for seconds, and when it was measured, also where it is the same as before."""
         now_ns = self._now_ns()
-        held = [card for account in accounts for card in _metered_cards(account, seen)]
+        held = [card for account in accounts for card in metered_cards(account, seen)]
         all_pct = {
             UUID(uuid.removeprefix("GPU-")).bytes: sum(each.cores_pct for each in load.processes)
             for uuid, load in seen.loads.items()
@@ -159,16 +123,3 @@ class ShareMeter:
             with suppress(OSError):
                 change = cores_of_control(at, spare=words.spare, correction=words.correction)
                 self._files.change(slot, change, measured_at_of_control(now_ns))
-
-
-def _metered_cards(account: _Account, seen: _Seen) -> Iterator[MeteredCard]:
-    """Yields the cards that the driver reads; only processes with a row claim GPU time."""
-    for at, (uuid, control) in enumerate(zip(account.uuids, account.controls, strict=True)):
-        if uuid in seen.loads:
-            claiming = {row.process for row in account.cards[at].rows.values()}
-            pct = sum(each.cores_pct for name, each in seen.of(account.slot.uid, uuid) if name in claiming)
-            yield MeteredCard(CardOfSlot(account.slot.name, at), control, account.cards[at], pct)
-
-
-def _uuids(accounts: Iterable[_Account]) -> frozenset[str]:
-    return frozenset(uuid for account in accounts for uuid in account.uuids)

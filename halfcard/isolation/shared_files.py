@@ -107,21 +107,33 @@ class CardControl(NamedTuple):
 
 def new_account(cards: int = MOST_CARDS) -> bytes:
     """Returns the start of an account, up to the last of these cards; zeros follow."""
-    return _HEAD.pack(_ACCOUNT_MAGIC, VERSION).ljust(_HEAD.size + cards * _CARD_SIZE, b"\0")
+    return _HEAD.pack(_ACCOUNT_MAGIC, VERSION).ljust(account_size(cards), b"\0")
 
 
-def read_account(data: bytes, where: str) -> tuple[AccountCard, ...]:
-    """Parses an account that any tenant may have written; `where` names it in the error.
+def account_size(cards: int) -> int:
+    """Returns how many bytes of an account its first cards have."""
+    return _HEAD.size + cards * _CARD_SIZE
+
+
+def read_account(data: bytes, where: str, cards: int = MOST_CARDS, size: int = ACCOUNT_SIZE) -> tuple[AccountCard, ...]:
+    """Parses the first cards of an account that any tenant may have written.
+
+    Args:
+        data: the account up to the last of these cards.
+        where: names it in the error.
+        cards: how many are read.
+        size: the size of the file, which its container may have changed.
 
     Raises:
-        BrokenAccountError: the file was cut, or is not an account of this version.
+        BrokenAccountError: the file was cut or made longer, or is not an account of this version.
     """
-    if len(data) != ACCOUNT_SIZE:
-        raise _broken(where, f"{len(data)} bytes", f"an account has {ACCOUNT_SIZE}")
+    found = size if len(data) == account_size(cards) else len(data)
+    if found != ACCOUNT_SIZE:
+        raise _broken(where, f"{found} bytes", f"an account has {ACCOUNT_SIZE}")
     magic, version = _HEAD.unpack_from(data)
     if (magic, version) != (_ACCOUNT_MAGIC, VERSION):
         raise _broken(where, f"{magic!r} {version}", f"an account begins with {_ACCOUNT_MAGIC!r} {VERSION}")
-    return tuple([_account_card(data, _HEAD.size + at * _CARD_SIZE) for at in range(MOST_CARDS)])
+    return tuple([_account_card(data, account_size(at)) for at in range(cards)])
 
 
 def _broken(where: str, got: str, rule: str) -> BrokenAccountError:

@@ -36,6 +36,7 @@ class CoreAgent:
             self._files.change(name, change, measured_at_of_control(now_ns))
 
     def _metered(self, name: str, used: Sequence[int]) -> Iterator[MeteredCard]:
-        account = self._files.account(name)
-        for at, control in enumerate(self._files.controls(name)):
+        controls = self._files.controls(name)
+        account = self._files.account(name, len(controls))
+        for at, control in enumerate(controls):
             yield MeteredCard(CardOfSlot(name, at), control, account[at], used[at])

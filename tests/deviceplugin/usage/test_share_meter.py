@@ -11,8 +11,9 @@ import pytest
 from deviceplugin.gpus.interface import GpusError, Load, Process
 from deviceplugin.isolation.share_files import ShareFiles
 from deviceplugin.usage.cgroup_paths import Owner
+from deviceplugin.usage.held_accounts import HeldSlot
 from deviceplugin.usage.process_names import ProcessNames
-from deviceplugin.usage.share_meter import HeldSlot, ShareMeter
+from deviceplugin.usage.share_meter import ShareMeter
 from halfcard.isolation.shared_files import (
     MOST_PROCESSES,
     CardControl,

@@ -14,6 +14,7 @@ from halfcard.isolation.shared_files import (
     MOST_PROCESSES,
     AccountCard,
     BrokenAccountError,
+    account_size,
     new_account,
     read_account,
 )
@@ -62,6 +63,15 @@ def test_any_bytes_are_read_or_refused(at: int, garbage: bytes) -> None:
     except BrokenAccountError:
         return
     assert len(cards) == MOST_CARDS and all(row.owner for card in cards for row in card.rows.values())
+
+
+def test_the_first_cards_alone_are_read_of_a_whole_file_only() -> None:
+    whole = changed(FIRST_CARD, 7)
+    beginning = whole[: account_size(2)]
+    assert read_account(beginning, "account", 2) == read_account(whole, "account")[:2]
+    for data, size in ((beginning, ACCOUNT_SIZE - 1), (beginning[:-1], ACCOUNT_SIZE), (b"", ACCOUNT_SIZE)):
+        with pytest.raises(BrokenAccountError):
+            read_account(data, "account", 2, size)
 
 
 def test_rows_end_with_their_card() -> None:
