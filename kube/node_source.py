@@ -55,7 +55,7 @@ class NodeSource:
     async def watch(self) -> None:
         """Follows nodes and drivers until cancelled; raises bugs of the threads."""
         jobs = [self._follower.run, *[each.run for each in self._driver_watches.informers]]
-        following = [asyncio.create_task(job()) for job in jobs]
+        following = [asyncio.create_task(job(), name="follow the cluster") for job in jobs]
         try:
             await asyncio.gather(*following)
         finally:
