@@ -159,7 +159,9 @@ def wait_for_advice(explain: Explain, files: Mapping[str, str], advice: str) -> 
     def remark() -> str:
         return str(explain()[1]["scheduling"]["remark"])
 
-    explain.site.cluster.wait_until(lambda: advice in remark(), what=f"the advice {advice}", details=remark)
+    explain.site.cluster.wait_until(
+        lambda: advice in remark(), what=f"the advice {advice}", seconds=90, details=lambda: str(explain()[1])
+    )
     text = explain()[0]
     assert text.index(names.FILTER_PATH) < text.index("Halfcard has no objection")
 
