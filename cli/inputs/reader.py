@@ -54,7 +54,7 @@ class Reader:
 
     def _content(self, call: str, answer: Answer) -> Object | None:
         if answer.status != HTTPStatus.OK:
-            self.note(call, answer.message() or f"HTTP {answer.status}")
+            self.note_once(call.partition("?")[0], answer.message() or f"HTTP {answer.status}")
             return None
         try:
             found: Object = msgspec.json.decode(answer.body, type=dict[str, Any])
@@ -86,7 +86,7 @@ class Reader:
         except AbsentError:
             return []
         except ApiError as error:
-            self.note(f"GET {path}", str(error))
+            self.note_once(f"GET {path}", str(error))
             return None
 
     async def must(self, path: str, item: type[T], left_out: list[str]) -> list[T]:

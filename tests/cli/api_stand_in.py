@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from tests.kube.listening import JsonHandler, listening
 
@@ -22,6 +22,15 @@ def reviewed(denied: Any, wanted: Object) -> tuple[int, Object]:
     if isinstance(denied, str):
         return 403, {"message": denied}
     return 201, {"status": {"allowed": f"{wanted['verb']} {wanted['resource']}" not in denied}}
+
+
+def is_selected(item: Object, selector: str) -> bool:
+    """Returns whether a label has the value, as in `key=a`, or one of the values, as in `key in (a, b)`."""
+    if not selector:
+        return True
+    key, _, values = selector.partition(" in ") if " in " in selector else selector.partition("=")
+    labels = item.get("metadata", {}).get("labels") or {}
+    return labels.get(key) in values.strip("()").split(", ")
 
 
 @contextmanager
@@ -45,7 +54,9 @@ def api_server(folder: Path, there: Mapping[str, Any], judge: Callable[[Object],
             elif isinstance(found, str):
                 self._refuse(403, found)
             elif isinstance(found, list | tuple):
-                self.answer(200, {"metadata": {"resourceVersion": "1"}, "items": found})
+                (selector,) = parse_qs(urlsplit(self.path).query).get("labelSelector", [""])
+                items = [item for item in found if is_selected(item, selector)]
+                self.answer(200, {"metadata": {"resourceVersion": "1"}, "items": items})
             else:
                 self.answer(200, found)
 
