@@ -30,6 +30,7 @@ ROLES: Final[Mapping[str, NeededRole]] = {
     "version": _INSPECT,
     "review": NeededRole("view"),
     "top": NeededRole(names.TOP, names.NAMESPACE),
+    "scheduler-config": NeededRole("view", names.NAMESPACE),
     "quota explain": NeededRole("view", THE_NAMESPACE),
     "quota import": NeededRole("view", THE_NAMESPACE),
     "quota repair": NeededRole("admin", THE_NAMESPACE),

@@ -58,12 +58,11 @@ who = StartingContainer("team", "p", "{RESOURCE}", frozenset("abcd"), "container
 print(grant_of(case, who, Dialects().by_name, FILES).variables["ACME_GPU"])
 """
 _CHART: Final = """
-from deploy.chart import guard_template, made
+from deploy.chart import guard_template, scheduler_template
 from halfcard.dialects import Dialects
 from halfcard.webhook_configurations import configurations
 
-scheduler = made.with_resources(made.SCHEDULER.read_text())
-for text in (str(configurations(Dialects(), exempt=())), guard_template.template(), scheduler):
+for text in (str(configurations(Dialects(), exempt=())), guard_template.template(), scheduler_template.file()):
     print("acme.example/gpu-gib" in text)
 """
 _QUOTA: Final = f"""
