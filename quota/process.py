@@ -98,29 +98,7 @@ class QuotaService:
         self._usages = UsageObjects(access)
         self._turns = TurnsStore(self._calls, self._pods.workload_turns, self._may_gate, may_decide, namespace)
         self._exemptions = ExemptionReports(self._controller, events, may_decide)
-        self._reports: Mapping[str, ReportJob] = {
-            "write statuses": StatusWriter(
-                self._calls,
-                self._controller,
-                self._gate_admission.waits,
-                lambda: self._gate_admission.queues,
-                may_decide,
-            ),
-            "write usages for members": UsageWriter(
-                self._calls,
-                self._source,
-                self._controller,
-                self._usages,
-                self._gate_admission.waits_by_namespace,
-                may_decide=may_decide,
-                now=time.monotonic,
-            ),
-            "report on the quota ConfigMap": TkeMapReports(self._source.map, events, may_decide),
-            "end exemptions": self._exemptions,
-            "report repairs": self._repairs,
-            "report what pods wait for": self._waiting_reports,
-            "store turns": self._turns,
-        }
+        self._reports = self._new_reports(events)
         self._native = NativeQuotaChecks(
             access,
             self._calls,
@@ -154,6 +132,32 @@ class QuotaService:
             may_decide=self._leadership.may_decide,
             log=self._log,
         )
+
+    def _new_reports(self, events: QuotaEvents) -> Mapping[str, ReportJob]:
+        may_decide = self._leadership.may_decide
+        return {
+            "write statuses": StatusWriter(
+                self._calls,
+                self._controller,
+                self._gate_admission.waits,
+                lambda: self._gate_admission.queues,
+                may_decide,
+            ),
+            "write usages for members": UsageWriter(
+                self._calls,
+                self._source,
+                self._controller,
+                self._usages,
+                self._gate_admission.waits_by_namespace,
+                may_decide=may_decide,
+                now=time.monotonic,
+            ),
+            "report on the quota ConfigMap": TkeMapReports(self._source.map, events, may_decide),
+            "end exemptions": self._exemptions,
+            "report repairs": self._repairs,
+            "report what pods wait for": self._waiting_reports,
+            "store turns": self._turns,
+        }
 
     def _quotas_changed(self) -> None:
         self._controller.quotas_changed()
