@@ -19,9 +19,10 @@ from halfcard.quota.ledger import Amounts, Ledger, Shortage, allowed
 from kube.api.calls import Answer, ApiCalls
 from kube.ledger.ledger_store import LedgerError, LedgerStore
 from quota.reporting.status import exempted, status_of
+from quota.reporting.usage_objects import path_of_usages
 
 from ..inputs.cluster_state import NoClusterError
-from .namespace_usages import budget_of, usages_path
+from .namespace_usages import budget_of
 
 Object = Mapping[str, Any]
 
@@ -101,7 +102,7 @@ async def _as_members_read(
 ) -> tuple[list[QuotaAnswer], list[str]]:
     """Returns the quotas of a namespace for those who may read nothing else."""
     found, odd = _concerning(namespace, {"metadata": {}}, own)
-    usages = (await _get(calls, usages_path(namespace)))["items"]
+    usages = (await _get(calls, path_of_usages(namespace)))["items"]
     hidden = [(budget_of(each), each["status"]) for each in usages if each.get("status")]
     return [QuotaAnswer(budget, _used(status), status) for budget, status in (*found, *hidden)], odd
 

@@ -17,10 +17,6 @@ _UNLIMITED: Final = "-"
 Object = Mapping[str, Any]
 
 
-def usages_path(namespace: str) -> str:
-    return f"{names.QUOTA_API}/namespaces/{namespace}/{names.GPU_QUOTA_USAGES}"
-
-
 def budget_of(usage: Object) -> Budget:
     """Returns the quota as far as the usage tells it: its name, what it allows now, and whether pods wait for it."""
     status, namespace = usage["status"], usage["metadata"]["namespace"]

@@ -23,7 +23,7 @@ class UsageKey(NamedTuple):
 
     @property
     def path(self) -> str:
-        return f"{path_in(self.namespace)}/{self.name}"
+        return f"{path_of_usages(self.namespace)}/{self.name}"
 
 
 class _Metadata(msgspec.Struct):
@@ -75,5 +75,5 @@ class UsageObjects:
                 self.stored[usage.key] = bytes(usage.status)
 
 
-def path_in(namespace: str) -> str:
+def path_of_usages(namespace: str) -> str:
     return f"{names.QUOTA_API}/namespaces/{namespace}/{names.GPU_QUOTA_USAGES}"

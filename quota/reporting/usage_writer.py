@@ -24,7 +24,7 @@ from ..ledgers_controller import CountedLedger, LedgersController
 from .namespace_usage import NamespaceUsage, object_name, usage_of
 from .report_job import ReportJob
 from .status import Status, since, untimed
-from .usage_objects import UsageKey, UsageObjects, path_in
+from .usage_objects import UsageKey, UsageObjects, path_of_usages
 from .usage_turns import UsageVersion, Written, due
 
 _EVERY_S: Final = 1.0
@@ -120,7 +120,7 @@ class UsageWriter(ReportJob):
             if key in self._objects.stored:
                 answer = await self._calls.patch(key.path, msgspec.json.encode({"status": change.status}))
             else:
-                answer = await self._calls.post(path_in(key.namespace), _object(change))
+                answer = await self._calls.post(path_of_usages(key.namespace), _object(change))
         self._check(key, answer)
 
     async def _delete(self, key: UsageKey, turns: asyncio.Semaphore) -> None:
