@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 import subprocess
-import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from devcluster.build.binaries import cache_folder
+
+from .fetched import fetched
 
 _KEYS: Final = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _EVEN: Final = "Package: *\nPin: release o=Debian\nPin-Priority: 500\n"
@@ -34,11 +36,7 @@ class Package(NamedTuple):
 def unpacked(package: Package) -> Path:
     """Returns the folder with a package's files, fetched now if it never was."""
     folder = cache_folder() / "debian" / package.id
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-            _fetch(package, Path(scratch)).rename(folder)
-    return folder
+    return fetched(folder, partial(_fetch, package))
 
 
 def _fetch(package: Package, scratch: Path) -> Path:

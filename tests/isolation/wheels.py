@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from devcluster.build.binaries import cache_folder
+
+from .fetched import fetched
 
 
 class Wheel(NamedTuple):
@@ -57,11 +59,7 @@ def unpacked_wheel(wheel: Wheel) -> Path:
     """Returns the folder with a wheel's files, fetched now if it never was."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     folder = cache_folder() / "wheels" / python / f"{wheel.package}-{wheel.version}"
-    if not folder.is_dir():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-            _fetch(wheel, Path(scratch)).rename(folder)
-    return folder
+    return fetched(folder, partial(_fetch, wheel))
 
 
 def _fetch(wheel: Wheel, scratch: Path) -> Path:
