@@ -27,7 +27,7 @@ Explain = Callable[[PodFacts], Explanation]
 
 @dataclass(frozen=True, slots=True)
 class PlannedAnswer:
-    """What would become of a pod; the names of all fields are JSON keys.
+    """The prospects of a pod that does not exist yet; the names of all fields are JSON keys.
 
     Attributes:
         refusal: why it would not be stored; empty if it would.

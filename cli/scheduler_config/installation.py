@@ -22,7 +22,7 @@ _SETTINGS: Final = f"{_OURS}/configmaps/{names.SETTINGS_MAP}"
 
 
 class SchedulersInstallation(NamedTuple):
-    """What the configuration depends on; `host` is the address of the extender's Service."""
+    """The facts that the configuration depends on; `host` is the address of the extender's Service."""
 
     version: MinorVersion
     host: str

@@ -38,7 +38,7 @@ class MeteredCard(NamedTuple):
 
 
 class CoreWords(NamedTuple):
-    """What a container's control file is to say of a card."""
+    """The words of a container's control file about a card."""
 
     spare: bool = False
     correction: int = UNCORRECTED

@@ -37,7 +37,7 @@ class HeldAccount(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What the driver measured, and the processes that it named."""
+    """One measurement of the driver, and the processes that it named."""
 
     loads: Mapping[str, Load]
     owners: Mapping[int, Owner]

@@ -30,7 +30,7 @@ class PodState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PodEvent:
-    """What one of Halfcard's processes said about a pod."""
+    """An Event in which one of Halfcard's processes said something about a pod."""
 
     reason: str
     message: str

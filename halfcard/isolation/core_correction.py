@@ -43,7 +43,7 @@ class CoreTimes(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """By how much the rows of an account grew, in ns."""
+    """The growth of the rows of an account, in ns."""
 
     gpu: int
     throttled: int

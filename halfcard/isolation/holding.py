@@ -13,7 +13,7 @@ _MOST_CHARS: Final = 16_384
 
 
 class Holding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What holds one container: `by` is the isolation libraries, the driver or both; empty for nothing, with `why`."""
+    """The holders of one container: the isolation libraries, the driver or both; `why` is for none."""
 
     by: tuple[str, ...] = ()
     why: str = ""

@@ -12,7 +12,7 @@ _REST_S: Final = 30.0
 
 
 class UsageVersion(NamedTuple):
-    """What the content of one object depends on; `own` is what its namespace changed itself."""
+    """The inputs of the content of one object; `own` is what its namespace changed itself."""
 
     own: tuple[int, int, bool]
     ledger: str = ""
